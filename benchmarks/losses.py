@@ -1,0 +1,107 @@
+"""Forward + backward of every loss against torch's cross-entropy: time, peak memory and compile time.
+
+Ratios only: contenders run interleaved in one process, and each table cell is the median of per-round ratios.
+
+    python benchmarks/losses.py                     all shapes, all losses
+    python benchmarks/losses.py --shapes 0 2        some shapes
+    python benchmarks/losses.py --methods mbls      some losses
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from confide.losses import ALL, Loss
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+SHAPES = ((128, 10), (256, 1000), (4, 4, 224, 224), (8, 21, 256, 256), (2048, 32000))
+ROUNDS = (400, 200, 60, 20, 20)
+WARM_UP = 12  # the compiled path has settled by then
+
+
+def batch(shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Logits that are mostly right and confident, so that margins are active."""
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(0, shape[1], (shape[0], *shape[2:]), generator=generator)
+    logits = torch.randn(shape, generator=generator) * 3
+    right = torch.rand(target.shape, generator=generator) < 0.8
+    logits.scatter_add_(1, target.unsqueeze(1), (right * 12.0).unsqueeze(1))
+    return logits.requires_grad_(), target
+
+
+def step(criterion: Criterion, logits: Tensor, target: Tensor) -> float:
+    """Seconds of one forward and backward pass."""
+    logits.grad = None
+    start = time.perf_counter()
+    criterion(logits, target).backward()
+    return time.perf_counter() - start
+
+
+def peak(criterion: Criterion, logits: Tensor, target: Tensor) -> float:
+    """Peak of the memory that one step allocates, gradient included, in sizes of the logits."""
+    logits.grad = None
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        criterion(logits, target).backward()
+    held = highest = 0
+    for event in recorded.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            highest = max(highest, held)
+    return highest / (logits.numel() * logits.element_size())
+
+
+def measure(criteria: dict[str, Criterion], shape: tuple[int, ...], rounds: int) -> Iterator[tuple[str, float, float]]:
+    """Name, time ratio to the first criterion, and peak memory."""
+    logits, target = batch(shape)
+    times: dict[str, list[float]] = {name: [] for name in criteria}
+    for _ in range(rounds):
+        for name, criterion in criteria.items():
+            times[name].append(step(criterion, logits, target))
+    base = next(iter(times.values()))
+    for name, criterion in criteria.items():
+        ratio = statistics.median(own / other for own, other in zip(times[name], base, strict=True))
+        yield name, ratio, peak(criterion, logits, target)
+
+
+def warm_up(criterion: Criterion, shape: tuple[int, ...]) -> float:
+    """Seconds until the criterion has settled: compile time, mostly."""
+    logits, target = batch(shape)
+    start = time.perf_counter()
+    for _ in range(WARM_UP if logits.numel() < 1 << 20 else 3):
+        step(criterion, logits, target)
+    return time.perf_counter() - start
+
+
+def contenders(names: list[str]) -> dict[str, Criterion]:
+    """Every loss as a user gets it, beside torch's own."""
+    chosen = [kind for kind in ALL if not names or kind.__name__.lower() in names]
+    return {"F.cross_entropy": F.cross_entropy} | {kind.__name__: _plain(kind) for kind in chosen}
+
+
+def _plain(kind: type[Loss]) -> Loss:
+    return kind()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", type=int, nargs="*", default=list(range(len(SHAPES))))
+    parser.add_argument("--methods", nargs="*", default=[])
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rounds")
+    args = parser.parse_args()
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; time x F.cross_entropy | peak memory x logits")
+    for i in args.shapes:
+        criteria = contenders(args.methods)
+        compile_time = {name: warm_up(criterion, SHAPES[i]) for name, criterion in criteria.items()}
+        print(f"\n{SHAPES[i]}", flush=True)
+        for name, ratio, memory in measure(criteria, SHAPES[i], max(20, int(ROUNDS[i] * args.scale))):
+            print(f"  {name:<18}{ratio:6.2f}  {memory:6.2f}   first calls {compile_time[name]:5.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""confide: make a network's confidence trustworthy."""

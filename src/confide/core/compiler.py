@@ -1,0 +1,83 @@
+"""torch.compile where it pays: one compiled function for each method and kind of input, whatever the batch size."""
+
+import types
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from confide.core.errors import CompilerWarning
+from confide.core.fused import Method, Run
+
+# In elements of the logits. Compiling takes seconds, so it waits until a loop shows itself, or a tensor is so large
+# that one eager step (seven times the memory traffic) hurts; the tiniest are as quick without.
+TINY, LARGE, LOOP = 1 << 10, 1 << 17, 10
+
+_compiled: dict[Hashable, "_Compiled"] = {}
+
+
+def pays(z: Tensor, calls: int) -> bool:
+    """Whether to compile for these logits at this call of a criterion."""
+    size = z.numel()
+    return size >= LARGE or size >= TINY and calls > LOOP
+
+
+def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
+    """The compiled form of `run` for this kind of method and input."""
+    key = (
+        run, type(method), method.reduction, method.weight is None, normalizer is None,
+        z.dim(), z.shape[1], z.dtype, y.dtype, z.device.type,
+    )  # fmt: skip
+    entry = _compiled.get(key)
+    if entry is None:
+        entry = _compiled[key] = _Compiled(run, type(method).__name__)
+    return entry
+
+
+class _Compiled:
+    """A compiled function that falls back to the eager one, with one warning, if it cannot be compiled here."""
+
+    broken = False
+
+    def __init__(self, run: types.FunctionType, name: str) -> None:
+        # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object: each
+        # entry gets its own.
+        code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}")
+        self._eager = run
+        self._fast: Run = torch.compile(types.FunctionType(code, run.__globals__, code.co_name))
+        self._proven = False
+
+    def __call__(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
+        if not self._proven:
+            return self._first(method, z, y, normalizer)
+        return self._fast(method, z, y, normalizer)
+
+    def _first(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
+        if not _Compiled.broken:
+            try:
+                return self._compile(method, z, y, normalizer)
+            except Exception as error:
+                result = self._eager(method, z, y, normalizer)  # an error of the input shows again here
+                _Compiled.broken = True
+                warnings.warn(_explain(error), CompilerWarning, stacklevel=5)
+        else:
+            result = self._eager(method, z, y, normalizer)
+        self._fast, self._proven = self._eager, True
+        return result
+
+    def _compile(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
+        for tensor in (z, y):
+            torch._dynamo.maybe_mark_dynamic(tensor, 0)  # any number of rows; the number of classes stays fixed
+        result = self._fast(method, z, y, normalizer)
+        self._proven = True
+        return result
+
+
+def _explain(error: Exception) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return (
+        f"torch.compile does not work here ({type(error).__name__}: {first}), so losses run on their eager formulas: "
+        "same numbers, several times slower. Install a C++ compiler (CPU) or triton (GPU), or pass fused=False"
+    )

@@ -1,0 +1,35 @@
+"""Every error and warning of confide, and one style of message: what was found, where, what to do.
+
+ValueError
+  InputError            tensors that cannot mean what the call says
+  KnobError             a setting outside its range
+RuntimeError
+  SecondDerivativeError a derivative of the fused gradient was asked for
+ImportError
+  MissingExtra          an optional dependency is not installed
+UserWarning
+  CompilerWarning       torch.compile does not work here, the eager formulas are used
+"""
+
+
+class InputError(ValueError):
+    """Tensors that cannot mean what the call says."""
+
+
+class KnobError(ValueError):
+    """A setting outside its range."""
+
+
+class SecondDerivativeError(RuntimeError):
+    """A derivative of the fused gradient was asked for."""
+
+
+class MissingExtra(ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'confide[{extra}]'")
+
+
+class CompilerWarning(UserWarning):
+    """torch.compile does not work here, so the eager formulas are used."""

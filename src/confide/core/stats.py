@@ -1,0 +1,162 @@
+"""Exact sums that merge with `+`: counts in int64, real numbers in fixed point at 2**-32.
+
+Integer addition has no order, so a result has the same bits for any batch size, order or number of workers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+BITS = 32
+ONE = 1 << BITS
+LIMIT = float(1 << 26)  # largest number a row may bring: 10**11 such rows still fit the whole part
+
+S = TypeVar("S", bound="Stats")
+
+
+def to_units(values: Tensor) -> Tensor:
+    """Each number to the nearest multiple of 2**-32, as int64.
+
+    Scaling by a power of two and rounding are exact, so float32 needs no float64 on the way.
+    """
+    return (values * float(ONE)).round().to(torch.int64)
+
+
+def scatter(values: Tensor, index: Tensor, size: int) -> Tensor:
+    """Sum int64 `values` into `size` cells. Never waits for the device, unlike bincount."""
+    if index.device.type == "mps":  # its atomics stop at 32 bits
+        values, index = values.cpu(), index.cpu()
+    return torch.zeros(size, dtype=torch.int64, device=index.device).scatter_add_(0, index, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Real numbers `whole + fraction / 2**32` with `0 <= fraction < 2**32`: one way to write each number."""
+
+    whole: Tensor
+    fraction: Tensor
+
+    @classmethod
+    def carried(cls, whole: Tensor, fraction: Tensor) -> Fixed:
+        """Move what the fraction has gathered past one (or below zero) into the whole part."""
+        return cls(whole + (fraction >> BITS), fraction & (ONE - 1))
+
+    @classmethod
+    def total(cls, values: Tensor) -> Fixed:
+        """The sum of all `values` (fewer than 2**31 of them, each within +-LIMIT)."""
+        units = to_units(values)
+        return cls.carried((units >> BITS).sum(), (units & (ONE - 1)).sum())
+
+    @classmethod
+    def spread(cls, units: Tensor, index: Tensor, size: int) -> Fixed:
+        """The sum of `units` in each of `size` cells."""
+        return cls.carried(scatter(units >> BITS, index, size), scatter(units & (ONE - 1), index, size))
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.whole.shape
+
+    @property
+    def device(self) -> torch.device:
+        return self.whole.device
+
+    def __add__(self, other: Fixed) -> Fixed:
+        return Fixed.carried(self.whole + other.whole, self.fraction + other.fraction)
+
+    def to(self, device: torch.device | str) -> Fixed:
+        return Fixed(self.whole.to(device), self.fraction.to(device))
+
+    def fold(self, groups: int) -> Fixed:
+        """Sum neighbouring cells into `groups` equal groups."""
+        return Fixed.carried(self.whole.reshape(groups, -1).sum(1), self.fraction.reshape(groups, -1).sum(1))
+
+    def units(self) -> list[int]:
+        """The exact values as Python integers, in units of 2**-32."""
+        wholes, fractions = torch.stack((self.whole, self.fraction)).reshape(2, -1).tolist()
+        return [(whole << BITS) + fraction for whole, fraction in zip(wholes, fractions, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Stats:
+    """A bag of sums. Each field is an int64 tensor or a `Fixed`; `+` adds them field by field."""
+
+    def parts(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __add__(self: S, other: S) -> S:
+        if type(other) is not type(self):
+            return NotImplemented
+        theirs = other.parts()
+        return dataclasses.replace(self, **{name: _add(mine, theirs[name]) for name, mine in self.parts().items()})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stats) or type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = self.tensors(), other.tensors()
+        return mine.keys() == theirs.keys() and all(torch.equal(mine[k], theirs[k].to(mine[k].device)) for k in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def zero(self: S) -> S:
+        """The neutral element of `+`, in the shape of these sums."""
+        return self.from_tensors({name: torch.zeros_like(part) for name, part in self.tensors().items()})
+
+    def to(self: S, device: torch.device | str) -> S:
+        return dataclasses.replace(self, **{name: part.to(device) for name, part in self.parts().items()})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every sum as a plain int64 tensor: what is stored in a file, or summed over processes."""
+        flat: dict[str, Tensor] = {}
+        for name, part in self.parts().items():
+            limbs = {f"{name}.whole": part.whole, f"{name}.fraction": part.fraction} if isinstance(part, Fixed) else {}
+            flat.update(limbs or {name: part})
+        return flat
+
+    @classmethod
+    def from_tensors(cls: type[S], tensors: Mapping[str, Tensor]) -> S:
+        """The way back from `tensors()`. Fractions summed elsewhere are carried here."""
+        return cls(**{field.name: _read(tensors, field.name) for field in dataclasses.fields(cls)})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Share(Stats):
+    """How many of the kept rows are hits."""
+
+    count: Tensor
+    hits: Tensor
+
+    @classmethod
+    def of(cls, hit: Tensor, keep: Tensor) -> Share:
+        return cls(keep.sum(), (hit & keep).sum())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sum(Stats):
+    """The sum of one real number per kept row. Rows at or past LIMIT (or infinite) are counted, not added."""
+
+    count: Tensor
+    total: Fixed
+    unbounded: Tensor
+
+    @classmethod
+    def of(cls, values: Tensor, keep: Tensor) -> Sum:
+        small = keep & (values.abs() < LIMIT)
+        return cls(keep.sum(), Fixed.total(torch.where(small, values, 0.0)), (keep & ~small).sum())
+
+
+def _add(mine: Any, theirs: Any) -> Any:
+    if mine.shape != theirs.shape:  # adding would stretch the smaller one without a word
+        raise ValueError(f"sums of shape {tuple(mine.shape)} and {tuple(theirs.shape)} do not merge")
+    return mine + theirs.to(mine.device)
+
+
+def _read(tensors: Mapping[str, Tensor], name: str) -> Tensor | Fixed:
+    if name in tensors:
+        return tensors[name]
+    return Fixed.carried(tensors[f"{name}.whole"], tensors[f"{name}.fraction"])

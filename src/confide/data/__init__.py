@@ -1,0 +1,1 @@
+"""The small data set that ships with confide."""

@@ -1,0 +1,195 @@
+"""The contract of a train-time method, and all that is common to them: the only file a contributor must read.
+
+A method is one class with knobs, a card, its limits and two verbs on canonical tensors (z: (N, C) or (N, C, M) in
+float32 or wider, y: labels (N,) or (N, M), or probabilities shaped like z):
+
+    loss(z, y)    one number a row
+    shift(z, y)   how far the label that it secretly trains toward lies from the given one: softmax - one_hot - dloss/dz
+"""
+
+import math
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from confide.core import fused, lens
+from confide.core.compiler import compiled, pays
+from confide.core.errors import InputError, KnobError
+from confide.core.knobs import knob, knobs_of
+from confide.core.rows import Kept, Rows, arrange, clean
+from confide.core.simplex import cross_entropy, one_hot
+from confide.core.validate import check_values
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """Only type checkers need the real one."""
+        return lambda cls: cls
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a reader of the method's page wants to know."""
+
+    title: str
+    cite: str
+    group: str
+    formula: str
+    summary: str
+    differs: str  # where paper, table and released code disagree, and which is followed
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(knob,))
+class _Typed(nn.Module):
+    """Tells type checkers that knobs are keyword arguments; does nothing."""
+
+
+class Loss(_Typed):
+    """A drop-in for `nn.CrossEntropyLoss`: `criterion(input, target)`, with torch's own names for the options.
+
+    Besides its own knobs every loss takes these, all by keyword:
+
+    weight: one number a class; multiplies the rows of that class.
+    ignore_index: rows with this label are removed, as are soft rows of zeros.
+    reduction: "mean" (weighted sum over kept weight), "sum" or "none".
+    dim: the class axis; -1 for language models.
+    validate: check labels and logits on the "first" batch (one host sync), "always", or "off".
+    fused: value and gradient in one pass. "auto" compiles it where that pays, True always; False leaves the gradient
+        to autograd, which second derivatives need.
+    """
+
+    card: ClassVar[Card]
+    limits: ClassVar[tuple[tuple[dict[str, Any], nn.Module], ...]]  # settings, and the loss that they give
+
+    if TYPE_CHECKING:  # a buffer at run time
+        weight: Tensor | None = None
+    ignore_index: int = knob(-100, doc="label of rows to remove")
+    reduction: str = knob("mean", choices=("mean", "sum", "none"), doc="how rows become one number")
+    dim: int = knob(1, doc="class axis")
+    validate: str = knob("first", choices=("first", "always", "off"), doc="when labels and logits are checked")
+    fused: str | bool = knob("auto", choices=("auto", True, False), doc="value and gradient in one pass")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in ("card", "limits", "loss", "shift"):
+            if name not in vars(cls):
+                raise TypeError(f"{cls.__name__} lacks `{name}`, which every loss must declare")
+        for name, k in knobs_of(cls).items():
+            if not k.choices and not (math.isfinite(k.low) and math.isfinite(k.high)):
+                raise TypeError(f"{cls.__name__}.{name} lacks a range: knob({k.default}, low=..., high=...)")
+        defaults = {name: k.default for name, k in (knobs_of(cls) | knobs_of(Loss)).items()} | {"weight": None}
+        cls.__signature__ = Signature(  # type: ignore[attr-defined]
+            [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+        )
+
+    def __init__(self, *, weight: Tensor | None = None, **settings: Any) -> None:
+        super().__init__()
+        knobs = knobs_of(type(self)) | knobs_of(Loss)
+        if unknown := sorted(settings.keys() - knobs.keys()):
+            raise KnobError(f"{type(self).__name__} has no {', '.join(unknown)}; it takes {', '.join(knobs)} and weight")
+        for name, k in knobs.items():
+            setattr(self, k.attribute, settings.get(name, k.default))
+        self.register_buffer("weight", _checked(weight))
+        self._batches = 0
+
+    def loss(self, z: Tensor, y: Tensor) -> Tensor:
+        """One number a row."""
+        raise NotImplementedError
+
+    def shift(self, z: Tensor, y: Tensor) -> Tensor:
+        """softmax - one_hot - dloss/dz, in closed form."""
+        raise NotImplementedError
+
+    def forward(self, input: Tensor, target: Tensor, *, normalizer: float | Tensor | None = None) -> Tensor:
+        """The reduced loss.
+
+        `normalizer` replaces the mean's denominator. With gradient accumulation pass the number (or weight) of kept
+        labels in the whole batch; under DDP, which averages gradients, their total over all ranks divided by the
+        number of ranks. The gradient is then exactly that of one big batch.
+        """
+        rows = arrange(input, target, self.dim)
+        divisor = self._divisor(normalizer, rows.z)
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            result = fused.value(self, rows.z, rows.y, divisor)
+        else:
+            result = self._run(rows, divisor)
+        return result.reshape(rows.shape) if self.reduction == "none" else result
+
+    @torch.no_grad()
+    def terms(self, input: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """For logging: the loss, its cross-entropy and penalty, and the share of entries where the penalty acts."""
+        rows, kept = self._kept(input, target)
+        denominator = fused.denominator_of(self, kept, None)
+        loss, ce = (
+            fused.reduce(self, kept, row, denominator).reshape(rows.shape if self.reduction == "none" else ())
+            for row in (self.loss(kept.z, kept.y), cross_entropy(kept.z, kept.y))
+        )
+        keep = (kept.mass != 0).unsqueeze(1)
+        acts = (self.shift(kept.z, kept.y) != 0) & keep
+        active = acts.sum() / (keep.sum() * kept.z.shape[1]).clamp(min=1)
+        return {"loss": loss, "ce": ce, "penalty": loss - ce, "active": active}
+
+    @torch.no_grad()
+    def smoothing(self, input: Tensor, target: Tensor) -> lens.Smoothing:
+        """How much each label is softened and where: f and C of the ACLS paper's Eq. 8, shaped like `input`."""
+        rows, kept = self._kept(input, target)
+        pair = lens.smoothing(self.shift(kept.z, kept.y), kept.z)
+        return lens.Smoothing(*(rows.restore(x * (kept.mass != 0).unsqueeze(1)) for x in pair))
+
+    @torch.no_grad()
+    def target(self, input: Tensor, target: Tensor) -> Tensor:
+        """The label toward which the method effectively trains, shaped like `input`; 0 in ignored rows."""
+        rows, kept = self._kept(input, target)
+        label = one_hot(kept.z, kept.y) + self.shift(kept.z, kept.y)
+        return rows.restore(label * (kept.mass != 0).unsqueeze(1))
+
+    def extra_repr(self) -> str:
+        """The knobs, and the options that differ from their defaults."""
+        own = [f"{name}={getattr(self, k.attribute)!r}" for name, k in knobs_of(type(self)).items()]
+        options = [(name, getattr(self, name), k.default) for name, k in knobs_of(Loss).items()]
+        return ", ".join(own + [f"{name}={value!r}" for name, value, default in options if value != default])
+
+    def _run(self, rows: Rows, divisor: Tensor | None) -> Tensor:
+        """Pick the cheapest way that does what is needed."""
+        z, y = rows.z, rows.y
+        self._check(rows)
+        self._batches += 1
+        if self.fused is False or y.requires_grad:
+            return fused.value(self, z, y, divisor)
+        gradient = z.requires_grad and torch.is_grad_enabled()
+        run: fused.Run = fused.value_and_gradient if gradient else fused.value
+        if self.fused is True or pays(z, self._batches):
+            run = compiled(run, self, z, y, divisor)
+        return fused.one_pass(self, z, y, divisor, run) if gradient else run(self, z, y, divisor)
+
+    def _kept(self, input: Tensor, target: Tensor) -> tuple[Rows, Kept]:
+        rows = arrange(input, target, self.dim)
+        self._check(rows)
+        return rows, clean(rows.z, rows.y, self.ignore_index, self.weight)
+
+    def _check(self, rows: Rows) -> None:
+        if self.weight is not None and len(self.weight) != rows.z.shape[1]:
+            raise InputError(f"weight has {len(self.weight)} numbers for {rows.z.shape[1]} classes")
+        if self.validate == "always" or self.validate == "first" and not self._batches:
+            check_values(rows, self.ignore_index)
+
+    def _divisor(self, normalizer: float | Tensor | None, z: Tensor) -> Tensor | None:
+        if normalizer is None:
+            return None
+        if self.reduction != "mean":
+            raise InputError(f"normalizer replaces the mean's denominator, but reduction={self.reduction!r}")
+        wide = torch.promote_types(z.dtype, torch.float32)
+        if isinstance(normalizer, Tensor):
+            return normalizer.detach().to(z.device, wide)
+        return torch.full((), normalizer, dtype=wide, device=z.device)
+
+
+def _checked(weight: Tensor | None) -> Tensor | None:
+    if weight is not None and (weight.dim() != 1 or not bool((weight >= 0).all())):
+        raise InputError(f"weight must be one non-negative number a class, got {tuple(weight.shape)}: {weight}")
+    return weight

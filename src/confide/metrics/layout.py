@@ -1,0 +1,67 @@
+"""From the user's tensors to canonical rows: (K, C) contiguous logits, and labels with -1 where nothing counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from confide.core.errors import InputError
+
+SKIP = -1  # the label of a row that counts for nothing
+ROOM = {"cpu": 1 << 20}  # logits handled at once: what a processor cache holds
+WIDE_ROOM = 1 << 26  # on an accelerator fewer, larger steps
+
+
+def arrange(input: Tensor, target: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Views (N, C, M) and (N, M) of logits and labels in any layout. Nothing is copied unless it must be."""
+    if input.ndim == 1:
+        return input[None, :, None], target.reshape(1, 1)
+    z, y = input.movedim(dim, 1), target
+    return (z.flatten(2), y.flatten(1)) if z.ndim > 2 else (z[..., None], y[..., None])
+
+
+def class_axis(input: Tensor, dim: int) -> int:
+    """The axis of `input` that holds the classes, counted from the front."""
+    if input.ndim == 1:
+        return 0
+    if not -input.ndim <= dim < input.ndim:
+        raise InputError(f"dim={dim} is not an axis of input with shape {tuple(input.shape)}")
+    return dim % input.ndim
+
+
+def pieces(z: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Cut (N, C, M) and (N, M) into parts small enough to work on, each as (K, C) rows and (K,) labels.
+
+    The class axis goes last, because only there is a row's softmax the same, to the bit, alone and in a batch.
+    """
+    rows = max(1, ROOM.get(z.device.type, WIDE_ROOM) // max(16, z.shape[1]))
+    items = max(1, rows // max(1, z.shape[2]))
+    for zs, ys in zip(z.split(items), y.split(items), strict=True):
+        for part, labels in zip(zs.split(rows, 2), ys.split(rows, 1), strict=True):
+            yield part.transpose(1, 2).reshape(-1, z.shape[1]), labels.reshape(-1)
+
+
+def widen(z: Tensor) -> Tensor:
+    """Contiguous rows in float32 at least."""
+    wide = z if z.dtype == torch.float64 else z.to(torch.float32)
+    return wide.contiguous()
+
+
+def log_of(p: Tensor) -> Tensor:
+    """Probabilities as logits, in float64 where there is one: a value on a bin's edge must stay on it."""
+    wide = p if p.device.type == "mps" else p.double()
+    return widen(wide.clamp(0, 1).log())
+
+
+def labels(y: Tensor, classes: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+    """Labels in int64 with SKIP where ignored or out of range, and a mask of the latter.
+
+    int64 comes first: a uint8 label compared with -1 or -100 would wrap.
+    """
+    y = y.to(torch.int64)
+    known = (y >= 0) & (y < classes)
+    keep = known if ignore_index is None else known & (y != ignore_index)
+    stray = ~known if ignore_index is None else ~known & (y != ignore_index)
+    return torch.where(keep, y, SKIP), stray

@@ -1,0 +1,1 @@
+"""Controlled comparisons of training losses."""
