@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from confide.losses import ALL, Loss
+from confide.losses import ALL
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 SHAPES = ((128, 10), (256, 1000), (4, 4, 224, 224), (8, 21, 256, 256), (2048, 32000))
@@ -80,12 +80,8 @@ def warm_up(criterion: Criterion, shape: tuple[int, ...]) -> float:
 
 def contenders(names: list[str]) -> dict[str, Criterion]:
     """Every loss as a user gets it, beside torch's own."""
-    chosen = [kind for kind in ALL if not names or kind.__name__.lower() in names]
-    return {"F.cross_entropy": F.cross_entropy} | {kind.__name__: _plain(kind) for kind in chosen}
-
-
-def _plain(kind: type[Loss]) -> Loss:
-    return kind()
+    criteria: dict[str, Criterion] = {"F.cross_entropy": F.cross_entropy}
+    return criteria | {kind.__name__: kind() for kind in ALL if not names or kind.__name__.lower() in names}
 
 
 def main() -> None:
@@ -94,7 +90,9 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rounds")
     args = parser.parse_args()
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; time x F.cross_entropy | peak memory x logits")
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads; time x F.cross_entropy | peak memory x logits"
+    )
     for i in args.shapes:
         criteria = contenders(args.methods)
         compile_time = {name: warm_up(criterion, SHAPES[i]) for name, criterion in criteria.items()}

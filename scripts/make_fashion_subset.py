@@ -28,7 +28,8 @@ def read_idx(path: Path) -> Bytes:
     if raw[:3] != b"\x00\x00\x08":
         raise ValueError(f"{path} is not an IDX file of unsigned bytes")
     shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4)
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape.tolist())
+    pixels = np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])
+    return pixels.reshape([int(n) for n in shape])
 
 
 def read_pair(source: Path, prefix: str) -> tuple[Bytes, Bytes]:
@@ -53,7 +54,7 @@ def draw(labels: Bytes, sizes: list[int], rng: np.random.RandomState) -> list[ND
 
 
 def write_npz(output: Path, arrays: dict[str, Bytes]) -> None:
-    """Write a NumPy archive with LZMA entries, which `np.load` reads and which is 15 % smaller than deflate."""
+    """Write a NumPy archive with LZMA entries, which `np.load` reads and which is 14 % smaller than deflate."""
     with zipfile.ZipFile(output, "w") as archive:
         for name, array in arrays.items():
             buffer = io.BytesIO()

@@ -30,11 +30,11 @@ def cell_of_units(units: Tensor) -> Tensor:
 
 def check_bins(bins: int) -> int:
     """Return `bins` if the grid splits into that many equal bins, else say which numbers near it would do."""
-    if isinstance(bins, bool) or not isinstance(bins, int):
-        raise TypeError(f"bins must be an int, got {bins!r}")
+    if isinstance(bins, bool) or not hasattr(bins, "__index__"):
+        raise KnobError(f"bins must be a whole number, got {bins!r}")
     if bins < 1 or CELLS % bins:
         raise KnobError(f"bins={bins} does not divide the grid of {CELLS} cells; nearest that do: {_near(bins)}")
-    return bins
+    return int(bins)
 
 
 def edges(bins: int) -> list[float]:

@@ -21,7 +21,7 @@ _compiled: dict[Hashable, "_Compiled"] = {}
 def pays(z: Tensor, calls: int) -> bool:
     """Whether to compile for these logits at this call of a criterion."""
     size = z.numel()
-    return size >= LARGE or size >= TINY and calls > LOOP
+    return size >= LARGE or (size >= TINY and calls > LOOP)
 
 
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
@@ -32,7 +32,7 @@ def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor 
     )  # fmt: skip
     entry = _compiled.get(key)
     if entry is None:
-        entry = _compiled[key] = _Compiled(run, type(method).__name__)
+        entry = _compiled[key] = _Compiled(run, type(method).__name__, z.device.type)
     return entry
 
 
@@ -41,12 +41,14 @@ class _Compiled:
 
     broken = False
 
-    def __init__(self, run: types.FunctionType, name: str) -> None:
+    def __init__(self, run: Run, name: str, device: str) -> None:
         # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object: each
         # entry gets its own.
         code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}")
         self._eager = run
-        self._fast: Run = torch.compile(types.FunctionType(code, run.__globals__, code.co_name))
+        # Unrolled over a few classes, reductions make the CPU compiler keep whole arrays of intermediate results.
+        options: dict[str, Any] | None = {"unroll_reductions_threshold": 1} if device == "cpu" else None
+        self._fast: Run = torch.compile(types.FunctionType(code, run.__globals__, code.co_name), options=options)
         self._proven = False
 
     def __call__(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
@@ -68,8 +70,8 @@ class _Compiled:
         return result
 
     def _compile(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
-        for tensor in (z, y):
-            torch._dynamo.maybe_mark_dynamic(tensor, 0)  # any number of rows; the number of classes stays fixed
+        for tensor in (z, y):  # any number of rows and positions; the number of classes stays fixed
+            torch._dynamo.maybe_mark_dynamic(tensor, [0, tensor.dim() - 1] if z.dim() == 3 else [0])
         result = self._fast(method, z, y, normalizer)
         self._proven = True
         return result

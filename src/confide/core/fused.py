@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from confide.core.errors import SecondDerivativeError
-from confide.core.rows import Kept, clean
+from confide.core.rows import Kept, clean, mass_of
 from confide.core.simplex import one_hot, softmax
 
 
@@ -43,10 +43,42 @@ def value_and_gradient(
     denominator = denominator_of(method, kept, normalizer)
     result = reduce(method, kept, method.loss(kept.z, kept.y), denominator)
     gradient = softmax(kept.z) - one_hot(kept.z, kept.y) - method.shift(kept.z, kept.y)
-    # Divided by millions of pixels a float16 gradient would underflow before a GradScaler can lift it.
-    late = z.dtype == torch.float16
-    scale = kept.weight if denominator is None or late else kept.weight / denominator
-    return result, (gradient * scale.unsqueeze(1)).to(z.dtype), denominator if late else None
+    if z.dtype == torch.float16:
+        # Divided by millions of pixels it would underflow before a GradScaler can lift it: divide afterwards.
+        gradient = (gradient * kept.weight.unsqueeze(1)).clamp(-65504, 65504)
+        return result, gradient.half(), denominator
+    scale = kept.weight if denominator is None else kept.weight / denominator
+    return result, (gradient * scale.unsqueeze(1)).to(z.dtype), None
+
+
+def in_blocks(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
+    """`value_and_gradient` block by block, where temporaries of a number or two a row would outgrow the cache."""
+    rows, columns = _cuts(z)
+    if rows * columns == 1 or method.reduction == "none":
+        return run(method, z, y, normalizer)
+    if method.reduction == "mean" and normalizer is None:
+        normalizer = mass_of(y, method.ignore_index, method.weight, torch.promote_types(z.dtype, torch.float32)).sum()
+    total, gradient, divisor = torch.zeros((), dtype=torch.float64), torch.empty_like(z), None
+    for block, labels, out in zip(*(_split(x, rows, columns) for x in (z, y, gradient)), strict=True):
+        part, slope, divisor = run(method, block, labels, normalizer)
+        total += part
+        out.copy_(slope)
+    return total.to(part.dtype), gradient, divisor
+
+
+def _cuts(z: Tensor) -> tuple[int, int]:
+    """Into how many pieces to cut the rows, and the positions of dense logits."""
+    size = min(max(z.numel() // 24, 1 << 15), 1 << 18)
+    if z.numel() < 8 * size or z.device.type != "cpu":
+        return 1, 1
+    pieces = z.numel() // size
+    rows = min(len(z), pieces)
+    return rows, -(-pieces // rows) if z.dim() == 3 else 1
+
+
+def _split(x: Tensor, rows: int, columns: int) -> list[Tensor]:
+    pieces = x.chunk(rows)
+    return [part for piece in pieces for part in piece.chunk(columns, -1)] if columns > 1 else list(pieces)
 
 
 def denominator_of(method: Method, kept: Kept, normalizer: Tensor | None) -> Tensor | None:
@@ -74,9 +106,9 @@ def one_pass(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, ru
 class _OnePass(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, y: Tensor, normalizer: Tensor | None, method: Method, run: Run) -> Tensor:
-        ctx.again = lambda z, y, normalizer: run(method, z.detach(), y, normalizer)[1:]
+        ctx.method, ctx.run = method, run
         ctx.save_for_backward(z, y, normalizer)
-        result, *ctx.ready = run(method, z.detach(), y, normalizer)
+        result, *ctx.ready = in_blocks(run, method, z, y, normalizer)
         return result  # type: ignore[no-any-return]
 
     @staticmethod
@@ -85,8 +117,10 @@ class _OnePass(torch.autograd.Function):
             raise SecondDerivativeError("the fused gradient has no derivative: build the loss with fused=False")
         # The buffer is given away, so that it can be scaled in place and adopted as .grad without a copy. Should
         # the graph have been retained for a second backward pass, it is computed again.
-        gradient, divisor = ctx.ready or ctx.again(*ctx.saved_tensors)
-        ctx.ready = None
+        if ctx.ready is None:
+            z, y, normalizer = ctx.saved_tensors
+            _, *ctx.ready = in_blocks(ctx.run, ctx.method, z, y, normalizer)
+        (gradient, divisor), ctx.ready = ctx.ready, None
         if divisor is not None:
             upstream = upstream / divisor
         return _scale(gradient, upstream), None, None, None, None

@@ -45,15 +45,15 @@ class Knob:
 
 
 def knob(
-    default: Any,
     *,
+    default: Any,
     low: float = -math.inf,
     high: float = math.inf,
     choices: tuple[Any, ...] = (),
     alias: str | None = None,
     doc: str,
 ) -> Any:
-    """Declare a knob. Typed as the value that it will hold, so that `margin: float = knob(10.0, ...)` reads true.
+    """Declare a knob; typed as what it will hold, so that `margin: float = knob(default=10.0, ...)` reads true.
 
     `alias` is its name as an argument, where the attribute needs another one.
     """

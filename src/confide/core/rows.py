@@ -42,8 +42,10 @@ def arrange(input: Tensor, target: Tensor, dim: int = 1) -> Rows:
     axis = _class_axis(input, dim)
     shape = input.shape[:axis] + input.shape[axis + 1 :]
     _check_shapes(input, target, axis, shape)
+    if input.dim() == 2 and axis == 1:  # as it is: even a view that changes nothing costs autograd a node
+        return Rows(input, target, shape, axis, last=True)
     soft = target.is_floating_point()
-    if _classes_last(input, axis):
+    if input.dim() == 1 or input.stride(axis) == 1:
         y = _rows_last(target, axis) if soft else target.reshape(math.prod(shape))
         return Rows(_rows_last(input, axis), y, shape, axis, last=True)
     outer, inner = math.prod(input.shape[:axis]), math.prod(input.shape[axis + 1 :])
@@ -56,13 +58,7 @@ def clean(z: Tensor, y: Tensor, ignore_index: int, weight: Tensor | None) -> Kep
     z = z if z.dtype == torch.float64 else z.float()
     if y.is_floating_point():
         return _clean_soft(z, y.to(z.dtype), weight)
-    # Compare as int64: in uint8 an ignore_index of -1 would wrap to 255.
-    y = y.long()
-    keep = y != ignore_index
-    y = torch.where(keep, y, 0)
-    share = keep.to(z.dtype)
-    if weight is not None:
-        share = share * weight.to(z.dtype)[y]
+    y, keep, share = _labelled(y, ignore_index, weight, z.dtype)
     return Kept(torch.where(keep.unsqueeze(1), z, 0.0), y, share, share)
 
 
@@ -77,6 +73,20 @@ def _clean_soft(z: Tensor, q: Tensor, weight: Tensor | None) -> Kept:
     return Kept(torch.where(keep.unsqueeze(1), z, 0.0), q, share, keep.to(z.dtype))
 
 
+def mass_of(y: Tensor, ignore_index: int, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The `mass` that `clean` would give, from the target alone."""
+    return (y.sum(1) > 0).to(dtype) if y.is_floating_point() else _labelled(y, ignore_index, weight, dtype)[2]
+
+
+def _labelled(y: Tensor, ignore_index: int, weight: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels within range, which rows to keep, and the weight of each row."""
+    y = y.long()  # before comparing: in uint8 an ignore_index of -1 would wrap to 255
+    keep = y != ignore_index
+    y = torch.where(keep, y, 0)
+    share = keep.to(dtype)
+    return y, keep, share if weight is None else share * weight.to(dtype)[y]
+
+
 def _class_axis(input: Tensor, dim: int) -> int:
     if input.dim() == 0 or not input.is_floating_point():
         raise InputError(f"logits must be floating point with a class axis, got {input.dtype} {tuple(input.shape)}")
@@ -87,10 +97,6 @@ def _class_axis(input: Tensor, dim: int) -> int:
     return dim % input.dim()
 
 
-def _classes_last(input: Tensor, axis: int) -> bool:
-    return input.dim() <= 2 and axis == input.dim() - 1 or input.dim() > 1 and input.stride(axis) == 1
-
-
 def _rows_last(x: Tensor, axis: int) -> Tensor:
     return x.movedim(axis, -1).reshape(x.numel() // max(x.shape[axis], 1), x.shape[axis])
 
@@ -98,8 +104,8 @@ def _rows_last(x: Tensor, axis: int) -> Tensor:
 def _check_shapes(input: Tensor, target: Tensor, axis: int, shape: torch.Size) -> None:
     if input.shape[axis] < 2:
         raise InputError(
-            f"logits of shape {tuple(input.shape)} have {input.shape[axis]} class on axis {axis}, and a softmax over it "
-            "is constant. For one sigmoid output z pass the two logits (0, z): torch.stack((zeros_like(z), z), 1)"
+            f"logits of shape {tuple(input.shape)} have {input.shape[axis]} class on axis {axis}, and a softmax over "
+            "it is constant. For one sigmoid output z pass the two logits (0, z): torch.stack((zeros_like(z), z), 1)"
         )
     expected = input.shape if target.is_floating_point() else shape
     if target.shape != expected:

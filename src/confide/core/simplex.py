@@ -59,10 +59,12 @@ def expected(loss: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> Tensor:
 def expected_shift(slope: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> Tensor:
     """The label shift of `expected`, from the negated derivative of its loss (1 for cross-entropy)."""
     if y.is_floating_point():
-        pull = y * slope(z - log_sum_exp(z))
-        return softmax(z) * (1 - pull.sum(1, keepdim=True)) - (y - pull)
-    pull = slope(z.gather(1, y.unsqueeze(1)) - log_sum_exp(z))
-    return (softmax(z) - one_hot(z, y)) * (1 - pull)
+        spared = y - y * slope(z - log_sum_exp(z))
+        return softmax(z) * spared.sum(1, keepdim=True) - spared
+    log_norm = log_sum_exp(z)
+    pull = slope(z.gather(1, y.unsqueeze(1)) - log_norm)
+    # Not softmax(z): the CPU compiler would keep a second array of exponentials for it.
+    return ((z - log_norm).exp() - one_hot(z, y)) * (1 - pull)
 
 
 def cross_entropy(z: Tensor, y: Tensor) -> Tensor:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 BITS = 32
 ONE = 1 << BITS
 LIMIT = float(1 << 26)  # largest number a row may bring: 10**11 such rows still fit the whole part
-
-S = TypeVar("S", bound="Stats")
 
 
 def to_units(values: Tensor) -> Tensor:
@@ -89,7 +90,7 @@ class Stats:
     def parts(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
-    def __add__(self: S, other: S) -> S:
+    def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
         theirs = other.parts()
@@ -103,11 +104,11 @@ class Stats:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def zero(self: S) -> S:
+    def zero(self) -> Self:
         """The neutral element of `+`, in the shape of these sums."""
         return self.from_tensors({name: torch.zeros_like(part) for name, part in self.tensors().items()})
 
-    def to(self: S, device: torch.device | str) -> S:
+    def to(self, device: torch.device | str) -> Self:
         return dataclasses.replace(self, **{name: part.to(device) for name, part in self.parts().items()})
 
     def tensors(self) -> dict[str, Tensor]:
@@ -119,7 +120,7 @@ class Stats:
         return flat
 
     @classmethod
-    def from_tensors(cls: type[S], tensors: Mapping[str, Tensor]) -> S:
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
         """The way back from `tensors()`. Fractions summed elsewhere are carried here."""
         return cls(**{field.name: _read(tensors, field.name) for field in dataclasses.fields(cls)})
 

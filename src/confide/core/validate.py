@@ -21,15 +21,17 @@ def check_values(rows: Rows, ignore_index: int) -> None:
         raise InputError(_soft_message(rows, bad_target) if y.is_floating_point() else _label_message(rows, bad_target))
     if flags[1]:
         first = _first(bad_logits, rows)
-        raise InputError(f"logits have NaN in {_count(bad_logits)} rows that are not ignored, first at {first}: {_NAN_FIX}")
+        raise InputError(
+            f"logits have NaN in {_count(bad_logits)} rows that are not ignored, first at {first}: {_NAN_FIX}"
+        )
     if flags[2]:
         raise InputError(_PROBABILITIES)
 
 
 _NAN_FIX = "look for a diverged network, or a division or logarithm before the loss"
 _PROBABILITIES = (
-    "logits look like probabilities: every row lies in [0, 1] and sums to 1. Pass the values before the softmax, or the "
-    "logarithm of the probabilities, which are valid logits; validate='off' if these really are logits"
+    "logits look like probabilities: every row lies in [0, 1] and sums to 1. Pass the values before the softmax, or "
+    "the logarithm of the probabilities, which are valid logits; validate='off' if these really are logits"
 )
 
 

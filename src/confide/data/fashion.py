@@ -30,11 +30,11 @@ def load() -> Split:
     Images are float32 in [0, 1] of shape (N, 1, 28, 28): the layout that convolutions expect, and
     that a fully connected model can flatten without loss. Labels are int64.
     """
-    with resources.files("confide.data").joinpath("fashion.npz").open("rb") as file:
-        with np.load(file, allow_pickle=False) as archive:
-            train, val, test = (
-                _part(archive[f"{name}_images"], archive[f"{name}_labels"]) for name in ("train", "val", "test")
-            )
+    path = resources.files("confide.data").joinpath("fashion.npz")
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        train, val, test = (
+            _part(archive[f"{name}_images"], archive[f"{name}_labels"]) for name in ("train", "val", "test")
+        )
     return Split(train=train, val=val, test=test, classes=CLASSES)
 
 

@@ -6,7 +6,6 @@ from confide.losses.acls import ACLSReleased as ACLSReleased
 from confide.losses.cross_entropy import CrossEntropy as CrossEntropy
 from confide.losses.label_relaxation import LabelRelaxation as LabelRelaxation
 from confide.losses.label_smoothing import LabelSmoothing as LabelSmoothing
-from confide.losses.loss import Card as Card
 from confide.losses.loss import Loss as Loss
 from confide.losses.mbls import MbLS as MbLS
 

@@ -14,10 +14,12 @@ _GROUP = "adaptive + conditional"
 class ACLS(Loss):
     """Eq. 13 of the paper with a factor 1/2, differentiated in full, through the maximum and the minimum."""
 
-    margin: float = knob(6.0, low=0, high=1000, doc="logit distance left alone (paper: M)")
-    top: float = knob(0.1, low=0, high=100, doc="strength on the predicted class (paper: lambda_1)")
-    rest: float = knob(0.01, low=0, high=100, doc="strength on the other classes (paper: lambda_2)")
-    form: str = knob("full", choices=("full", "adaptive", "conditional"), doc="the whole, or an ablation of Table 5")
+    margin: float = knob(default=6.0, low=0, high=1000, doc="logit distance left alone (paper: M)")
+    top: float = knob(default=0.1, low=0, high=100, doc="strength on the predicted class (paper: lambda_1)")
+    rest: float = knob(default=0.01, low=0, high=100, doc="strength on the other classes (paper: lambda_2)")
+    form: str = knob(
+        default="full", choices=("full", "adaptive", "conditional"), doc="the whole, or an ablation of Table 5"
+    )
     card = Card(
         title="Adaptive and conditional label smoothing",
         cite=_CITE,
@@ -62,20 +64,21 @@ class ACLS(Loss):
 class ACLSHeld(Loss):
     """Eq. 12 of the paper as printed, with maximum and minimum held still: the gradient of no function. It drifts."""
 
-    margin: float = knob(6.0, low=0, high=1000, doc="logit distance left alone (paper: M)")
-    top: float = knob(0.1, low=0, high=100, doc="strength on the predicted class (paper: lambda_1)")
-    rest: float = knob(0.01, low=0, high=100, doc="strength on the other classes (paper: lambda_2)")
+    margin: float = knob(default=6.0, low=0, high=1000, doc="logit distance left alone (paper: M)")
+    top: float = knob(default=0.1, low=0, high=100, doc="strength on the predicted class (paper: lambda_1)")
+    rest: float = knob(default=0.01, low=0, high=100, doc="strength on the other classes (paper: lambda_2)")
     card = Card(
         title="ACLS, Eq. 12 as printed",
         cite=_CITE,
         group=_GROUP,
-        formula="gradient: +top max(0, z_j - min z - M) on the predicted class, -rest max(0, max z - z_j - M) elsewhere",
+        formula="gradient: +top max(0, z_j - min z - M) if j is predicted, else -rest max(0, max z - z_j - M)",
         summary="for study only: its gradients do not sum to zero and all logits drift together",
         differs=(
             "Eq. 12 is what the paper derives, Eq. 13 what it minimises; they differ by a factor 2 and by the "
             "gradients through the maximum and the minimum. Without those the push on all logits together is not "
             "zero: nothing brings the mean logit back and training can run away. Use ACLS."
         ),
+        balanced=False,
     )
     limits = (({"top": 0.0, "rest": 0.0}, CrossEntropy()),)
 
@@ -93,9 +96,9 @@ class ACLSHeld(Loss):
 class ACLSReleased(Loss):
     """What the released code computes: no minimum subtracted, squares without 1/2, the others divided by C - 1."""
 
-    margin: float = knob(10.0, low=0, high=1000, doc="largest logit, and logit distance, left alone (paper: M)")
-    top: float = knob(0.1, low=0, high=100, doc="strength on the predicted class (code: alpha * pos_lambda)")
-    rest: float = knob(0.01, low=0, high=100, doc="strength on the other classes (code: alpha * neg_lambda)")
+    margin: float = knob(default=10.0, low=0, high=1000, doc="largest logit, and logit distance, left alone (paper: M)")
+    top: float = knob(default=0.1, low=0, high=100, doc="strength on the predicted class (code: alpha * pos_lambda)")
+    rest: float = knob(default=0.01, low=0, high=100, doc="strength on the other classes (code: alpha * neg_lambda)")
     card = Card(
         title="ACLS, as released",
         cite=_CITE,
@@ -107,6 +110,8 @@ class ACLSReleased(Loss):
             "all-negative logits are never touched; the sum over the other classes is divided by C - 1; the maximum "
             "is held still in it. Tied maxima count once each in the first term and send all of it to the lowest."
         ),
+        invariant=False,
+        balanced=False,
     )
     limits = (({"top": 0.0, "rest": 0.0}, CrossEntropy()),)
 

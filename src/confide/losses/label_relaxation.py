@@ -13,7 +13,7 @@ from confide.losses.loss import Card, Loss
 class LabelRelaxation(Loss):
     """Divergence from the nearest of all labels that give the true class at least 1 - alpha."""
 
-    alpha: float = knob(0.1, low=0, high=0.99, doc="mass that may lie on the other classes")
+    alpha: float = knob(default=0.1, low=0, high=0.99, doc="mass that may lie on the other classes")
     card = Card(
         title="Label relaxation",
         cite="Lienen and Huellermeier, AAAI 2021",

@@ -12,7 +12,7 @@ class LabelSmoothing(Loss):
     """Cross-entropy on labels that give a share of their mass to all classes alike."""
 
     # An attribute `smoothing` would hide the method of that name.
-    epsilon: float = knob(0.05, low=0, high=1, alias="smoothing", doc="mass given to the uniform distribution")
+    epsilon: float = knob(default=0.05, low=0, high=1, alias="smoothing", doc="mass given to the uniform distribution")
     card = Card(
         title="Label smoothing",
         cite="Szegedy et al., CVPR 2016",

@@ -42,6 +42,8 @@ class Card:
     formula: str
     summary: str
     differs: str  # where paper, table and released code disagree, and which is followed
+    invariant: bool = True  # a constant added to all logits of a row changes nothing
+    balanced: bool = True  # the gradient of a row sums to zero: nothing pushes all logits together
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(knob,))
@@ -68,11 +70,11 @@ class Loss(_Typed):
 
     if TYPE_CHECKING:  # a buffer at run time
         weight: Tensor | None = None
-    ignore_index: int = knob(-100, doc="label of rows to remove")
-    reduction: str = knob("mean", choices=("mean", "sum", "none"), doc="how rows become one number")
-    dim: int = knob(1, doc="class axis")
-    validate: str = knob("first", choices=("first", "always", "off"), doc="when labels and logits are checked")
-    fused: str | bool = knob("auto", choices=("auto", True, False), doc="value and gradient in one pass")
+    ignore_index: int = knob(default=-100, doc="label of rows to remove")
+    reduction: str = knob(default="mean", choices=("mean", "sum", "none"), doc="how rows become one number")
+    dim: int = knob(default=1, doc="class axis")
+    validate: str = knob(default="first", choices=("first", "always", "off"), doc="when labels and logits are checked")
+    fused: str | bool = knob(default="auto", choices=("auto", True, False), doc="value and gradient in one pass")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -81,7 +83,7 @@ class Loss(_Typed):
                 raise TypeError(f"{cls.__name__} lacks `{name}`, which every loss must declare")
         for name, k in knobs_of(cls).items():
             if not k.choices and not (math.isfinite(k.low) and math.isfinite(k.high)):
-                raise TypeError(f"{cls.__name__}.{name} lacks a range: knob({k.default}, low=..., high=...)")
+                raise TypeError(f"{cls.__name__}.{name} lacks a range: knob(default={k.default}, low=..., high=...)")
         defaults = {name: k.default for name, k in (knobs_of(cls) | knobs_of(Loss)).items()} | {"weight": None}
         cls.__signature__ = Signature(  # type: ignore[attr-defined]
             [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
@@ -91,7 +93,9 @@ class Loss(_Typed):
         super().__init__()
         knobs = knobs_of(type(self)) | knobs_of(Loss)
         if unknown := sorted(settings.keys() - knobs.keys()):
-            raise KnobError(f"{type(self).__name__} has no {', '.join(unknown)}; it takes {', '.join(knobs)} and weight")
+            raise KnobError(
+                f"{type(self).__name__} has no {', '.join(unknown)}; it takes {', '.join(knobs)} and weight"
+            )
         for name, k in knobs.items():
             setattr(self, k.attribute, settings.get(name, k.default))
         self.register_buffer("weight", _checked(weight))
@@ -175,7 +179,7 @@ class Loss(_Typed):
     def _check(self, rows: Rows) -> None:
         if self.weight is not None and len(self.weight) != rows.z.shape[1]:
             raise InputError(f"weight has {len(self.weight)} numbers for {rows.z.shape[1]} classes")
-        if self.validate == "always" or self.validate == "first" and not self._batches:
+        if self.validate == "always" or (self.validate == "first" and not self._batches):
             check_values(rows, self.ignore_index)
 
     def _divisor(self, normalizer: float | Tensor | None, z: Tensor) -> Tensor | None:

@@ -11,9 +11,9 @@ from confide.losses.loss import Card, Loss
 class MbLS(Loss):
     """Cross-entropy with a linear penalty on logit distances beyond a margin."""
 
-    margin: float = knob(10.0, low=0, high=1000, doc="logit distance left alone (paper: m)")
-    strength: float = knob(0.1, low=0, high=100, doc="weight of the penalty (paper: lambda)")
-    over: str = knob("mean", choices=("mean", "sum"), doc="over the classes: mean as released, sum as printed")
+    margin: float = knob(default=10.0, low=0, high=1000, doc="logit distance left alone (paper: m)")
+    strength: float = knob(default=0.1, low=0, high=100, doc="weight of the penalty (paper: lambda)")
+    over: str = knob(default="mean", choices=("mean", "sum"), doc="over the classes: mean as released, sum as printed")
     card = Card(
         title="Margin-based label smoothing",
         cite="Liu et al., CVPR 2022",

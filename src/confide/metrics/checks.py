@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from confide.core.errors import InputError
-from confide.metrics.layout import class_axis
+from confide.metrics.layout import class_axis, widen
 
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}  # rounding alone moves sums of such probabilities
 FINE_TOLERANCE = 1e-3
@@ -33,6 +33,7 @@ def check_form(input: Tensor, target: Tensor, dim: int) -> None:
 
 
 def tolerance(dtype: torch.dtype) -> float:
+    """How far rounding may carry a probability, or a row's sum, past where it belongs."""
     return TOLERANCE.get(dtype, FINE_TOLERANCE)
 
 
@@ -43,10 +44,12 @@ def wrong_logits(z: Tensor) -> Tensor:
 
 def wrong_probs(p: Tensor) -> Tensor:
     """Rows that are not a distribution. Written so that NaN is wrong too."""
-    slack = tolerance(p.dtype)
-    wide = p.to(torch.float32) if p.dtype in TOLERANCE else p
-    inside = (wide.amin(-1) >= -slack) & (wide.amax(-1) <= 1 + slack)
-    return ~(inside & ((wide.sum(-1) - 1).abs() <= slack))
+    slack, p = tolerance(p.dtype), widen(p)
+    return _outside(p, slack).any(-1) | ~((p.sum(-1) - 1).abs() <= slack)
+
+
+def _outside(p: Tensor, slack: float) -> Tensor:
+    return ~((p >= -slack) & (p <= 1 + slack))
 
 
 def explain(input: Tensor, target: Tensor, dim: int, ignore_index: int | None, from_probs: bool) -> NoReturn:
@@ -66,7 +69,7 @@ def explain(input: Tensor, target: Tensor, dim: int, ignore_index: int | None, f
 
 def _explain_labels(y: Tensor, keep: Tensor, classes: int) -> None:
     bad = keep & ((y < 0) | (y >= classes))
-    values = y[bad].unique()
+    values = torch.unique(y[bad])
     if values.numel() == 0:
         return
     place = _first(bad)
@@ -76,18 +79,26 @@ def _explain_labels(y: Tensor, keep: Tensor, classes: int) -> None:
 
 
 def _explain_probs(input: Tensor, keep: Tensor, axis: int) -> NoReturn:
-    p, slack = input.to(torch.float64), tolerance(input.dtype)
-    bad = ~((p >= -slack) & (p <= 1 + slack)) & keep.unsqueeze(axis)
-    if bad.any():
-        what, seen = _number(bad, "value") + " outside [0, 1] or NaN", p[bad]
+    rows = input.movedim(axis, -1)
+    p, bad = widen(rows), keep & wrong_probs(rows)
+    outside = _outside(p, tolerance(rows.dtype)) & bad[..., None]
+    if outside.any():
+        what = f"{_number(outside, 'value')} outside [0, 1] {_span(p[outside], outside.movedim(-1, axis))}"
     else:
-        sums = p.sum(axis)
-        bad = keep & ~((sums - 1).abs() <= slack)
-        what, seen = _number(bad, "kept item") + " whose probabilities do not sum to 1", sums[bad]
+        sums = p.sum(-1)[bad]
+        what = f"{_number(bad, 'kept item')} whose probabilities do not sum to 1 {_span(sums, bad)}"
     raise InputError(
-        f"input has {what} (min {seen.min():.6g}, max {seen.max():.6g}, first at {_first(bad)}) though from_probs=True; "
-        "pass logits with from_probs=False, or clamp and divide by the sum first"
+        f"from_probs=True, but input has {what}; "
+        "pass logits with from_probs=False, or clamp the probabilities and divide them by their sum first"
     )
+
+
+def _span(values: Tensor, bad: Tensor) -> str:
+    """Where the values at fault lie; NaN is counted apart."""
+    numbers = values[~values.isnan()]
+    nans = len(values) - len(numbers)
+    span = f"min {numbers.min():.6g}, max {numbers.max():.6g}, " if len(numbers) else ""
+    return f"({span}{f'{nans:,} NaN, ' if nans else ''}first at {_first(bad)})"
 
 
 def _number(bad: Tensor, noun: str) -> str:
@@ -102,8 +113,8 @@ def _first(bad: Tensor) -> list[int]:
 
 def _one_class(input: Tensor, axis: int) -> str:
     return (
-        f"input of shape {tuple(input.shape)} has {input.shape[axis]} classes on axis {axis}; a metric needs two or more"
-        " (for one sigmoid logit s, stack 0 and s into two)"
+        f"input of shape {tuple(input.shape)} has {input.shape[axis]} classes on axis {axis}; a metric needs two "
+        "or more (for one sigmoid logit s, stack 0 and s into two)"
     )
 
 

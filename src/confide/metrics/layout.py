@@ -10,7 +10,7 @@ from torch import Tensor
 from confide.core.errors import InputError
 
 SKIP = -1  # the label of a row that counts for nothing
-ROOM = {"cpu": 1 << 20}  # logits handled at once: what a processor cache holds
+ROOM = {"cpu": 1 << 21}  # logits handled at once: what a processor cache holds
 WIDE_ROOM = 1 << 26  # on an accelerator fewer, larger steps
 
 
@@ -38,8 +38,8 @@ def pieces(z: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """
     rows = max(1, ROOM.get(z.device.type, WIDE_ROOM) // max(16, z.shape[1]))
     items = max(1, rows // max(1, z.shape[2]))
-    for zs, ys in zip(z.split(items), y.split(items), strict=True):
-        for part, labels in zip(zs.split(rows, 2), ys.split(rows, 1), strict=True):
+    for zs, ys in zip(torch.split(z, items), torch.split(y, items), strict=True):
+        for part, labels in zip(torch.split(zs, rows, 2), torch.split(ys, rows, 1), strict=True):
             yield part.transpose(1, 2).reshape(-1, z.shape[1]), labels.reshape(-1)
 
 
@@ -65,3 +65,10 @@ def labels(y: Tensor, classes: int, ignore_index: int | None) -> tuple[Tensor, T
     keep = known if ignore_index is None else known & (y != ignore_index)
     stray = ~known if ignore_index is None else ~known & (y != ignore_index)
     return torch.where(keep, y, SKIP), stray
+
+
+def blank(z: Tensor, skip: Tensor) -> Tensor:
+    """Zeros in skipped rows, whatever they held. On the CPU a look is cheap and mostly saves the copy."""
+    if z.device.type == "cpu" and not bool(skip.any()):
+        return z
+    return z.masked_fill(skip[:, None], 0.0)

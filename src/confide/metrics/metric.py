@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -45,7 +46,8 @@ class Metric(ABC, Generic[S]):
     def observe(self, z: Tensor, y: Tensor) -> S:
         """Sums over logits `z` (K, C), float32 or wider, and labels `y` (K,), int64.
 
-        A label of -1 marks a row that must add nothing; its logits are zeros. Nothing here may wait for the device.
+        A label of -1 marks a row that must add nothing; its logits are zeros. Write into neither tensor: they may be
+        the caller's own. Nothing here may wait for the device.
         """
 
     @abstractmethod
@@ -103,12 +105,10 @@ class Metric(ABC, Generic[S]):
     def _measure(self, input: Tensor, target: Tensor) -> S:
         checks.check_form(input, target, self.dim)
         z, y = layout.arrange(input.detach(), target, self.dim)
-        parts = [self._measure_piece(*piece) for piece in layout.pieces(z, y)]
-        if int(sum(wrong for _, wrong in parts)):  # the only wait for the device
+        observed = (self._measure_piece(*piece) for piece in layout.pieces(z, y))
+        stats, wrong = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), observed)
+        if int(wrong):  # the only wait for the device
             checks.explain(input.detach(), target, self.dim, self.ignore_index, self.from_probs)
-        stats = parts[0][0]
-        for part, _ in parts[1:]:
-            stats = stats + part
         return stats
 
     def _measure_piece(self, z: Tensor, y: Tensor) -> tuple[S, Tensor]:
@@ -117,4 +117,4 @@ class Metric(ABC, Generic[S]):
         skip = y == layout.SKIP
         wrong = checks.wrong_probs(z) if self.from_probs else checks.wrong_logits(z)
         z = layout.log_of(z) if self.from_probs else layout.widen(z)
-        return self.observe(z.masked_fill(skip[:, None], 0.0), y), (stray | (wrong & ~skip)).sum()
+        return self.observe(layout.blank(z, skip), y), (stray | (wrong & ~skip)).sum()

@@ -20,5 +20,6 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, images: Tensor) -> Tensor:
+        """Images of shape (N, ...) in, logits of shape (N, classes) out."""
         logits: Tensor = self.layers(images)
         return logits

@@ -18,44 +18,43 @@ def fit(
     criterion: Criterion,
     part: Part,
     *,
-    epochs: int = 25,
-    lr: float = 0.1,
+    epochs: int,
+    lr: float,
     momentum: float = 0.9,
     batch_size: int = 128,
-    weight_decay: float = 0.0,
     seed: int = 0,
     on_step: OnStep | None = None,
 ) -> nn.Module:
-    """Build a model and train it with SGD on random batches; `on_step(step, loss)` runs after every step.
+    """Build a model and train it with SGD; `on_step(step, loss)` runs after every step, from step 1.
 
     The seed alone fixes the initial weights and the batches, so runs that share it differ only in
-    their criterion and can be compared in pairs.
+    their criterion and can be compared in pairs. The caller's random state stays as it was.
     """
-    model = seeded(make_model, seed).train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=weight_decay)
-    for step, index in enumerate(batches(len(part), batch_size, epochs, seed)):
-        loss = criterion(model(part.images[index]), part.labels[index])
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        if on_step is not None:
-            on_step(step, loss.item())
+    with torch.random.fork_rng(devices=[]):  # CPU only: asking for more would start up the GPUs
+        torch.default_generator.manual_seed(seed)
+        model = make_model().train()
+        optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
+        for step, index in enumerate(batches(len(part), batch_size, epochs, seed), start=1):
+            loss = criterion(model(part.images[index]), part.labels[index])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            if on_step is not None:
+                on_step(step, loss.item())
     return model
 
 
-def seeded(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """Build a model from a seed and leave the caller's random state as it was."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return make_model()
-
-
 def batches(size: int, batch_size: int, epochs: int, seed: int) -> Iterator[Tensor]:
-    """Yield the row numbers of every batch, shuffled anew each epoch; the last batch may be smaller."""
-    # A generator of its own: a criterion that draws random numbers cannot change the batch order.
+    """Yield the row numbers of every batch, shuffled anew each epoch; the last of an epoch may be smaller."""
+    # A generator of its own: a criterion or model that draws random numbers cannot change the batches.
     generator = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
-        yield from torch.randperm(size, generator=generator).split(batch_size)
+        yield from torch.split(torch.randperm(size, generator=generator), batch_size)
+
+
+def steps(size: int, batch_size: int, epochs: int) -> int:
+    """How many batches `batches` yields, for progress bars."""
+    return epochs * -(-size // batch_size)
 
 
 @torch.no_grad()
@@ -63,6 +62,6 @@ def predict(model: nn.Module, images: Tensor, batch_size: int = 1024) -> Tensor:
     """Return the logits for all images, with the model in evaluation mode during the call only."""
     was_training = model.training
     model.eval()
-    logits = torch.cat([model(batch) for batch in images.split(batch_size)])
+    logits = torch.cat([model(batch) for batch in torch.split(images, batch_size)])
     model.train(was_training)
     return logits

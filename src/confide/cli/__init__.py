@@ -1,0 +1,1 @@
+"""The `confide` command: arguments in, one call, text out."""

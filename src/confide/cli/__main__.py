@@ -1,0 +1,5 @@
+"""`python -m confide.cli` does what `confide` does."""
+
+from confide.cli.main import main
+
+main()

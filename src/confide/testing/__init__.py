@@ -1,0 +1,16 @@
+"""The conformance suite, for our losses and for yours.
+
+from confide.testing import LOSS_CHECKS, variants
+
+@pytest.mark.parametrize("check", LOSS_CHECKS, ids=lambda check: check.__name__)
+def test_my_loss(check):
+    for make in variants(MyLoss):
+        check(make)
+"""
+
+from confide.testing.engine_checks import ENGINE_CHECKS
+from confide.testing.method_checks import METHOD_CHECKS
+from confide.testing.samples import describe as describe
+from confide.testing.samples import variants as variants
+
+LOSS_CHECKS = METHOD_CHECKS + ENGINE_CHECKS

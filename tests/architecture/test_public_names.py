@@ -1,0 +1,39 @@
+"""A public name appears or disappears only in a visible diff, and nothing is half-added."""
+
+import ast
+from pathlib import Path
+
+import confide
+from confide import losses, metrics
+
+HERE = Path(__file__).parent
+LISTED = (HERE / "public_names.txt").read_text().split()
+ROOMS = {losses: "loss", metrics: "metric"}
+
+
+def defined_in(room, contract):
+    """Public classes of the files in a room that derive from its contract, by reading the files."""
+    files = [file for file in Path(room.__file__).parent.glob("*.py") if file.stem != contract]
+    for node in (node for file in files for node in ast.parse(file.read_text()).body):
+        if isinstance(node, ast.ClassDef) and any(contract.capitalize() in ast.unparse(b) for b in node.bases):
+            yield node.name
+
+
+def test_public_names_are_the_listed_ones():
+    public = {name for name in vars(confide) if isinstance(getattr(confide, name), type)}
+    assert public == set(LISTED)
+    assert sorted(LISTED) == LISTED
+
+
+def test_every_class_in_a_room_is_in_all_and_public():
+    for room, contract in ROOMS.items():
+        names = set(defined_in(room, contract))
+        assert names == {kind.__name__ for kind in room.ALL}
+        assert names <= set(LISTED)
+        assert all(getattr(confide, name) in room.ALL for name in names)
+
+
+def test_version_is_the_packages():
+    project = (HERE.parents[1] / "pyproject.toml").read_text()
+    assert f'version = "{confide.__version__}"' in project
+    assert f"## {confide.__version__}" in (HERE.parents[1] / "CHANGELOG.md").read_text()

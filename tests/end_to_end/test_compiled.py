@@ -1,0 +1,168 @@
+"""The compiled path: the eager numbers, few compilations, no silent fallback, no extra memory."""
+
+import warnings
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch.profiler import ProfilerActivity, profile
+
+import confide
+from confide.core import compiler
+from confide.core.errors import CompilerWarning
+from confide.losses import ALL
+from confide.testing.samples import batch, describe, expect_close, run, soft, variants
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """Each test starts without compiled functions, and dynamo's silent fallback to eager becomes an error."""
+    monkeypatch.setattr(compiler, "_compiled", {})
+    monkeypatch.setattr(compiler._Compiled, "broken", False)
+    torch._dynamo.reset()
+    counters.clear()
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        yield
+
+
+def compilations():
+    return counters["stats"]["unique_graphs"]
+
+
+def same_as_eager(make, z, y):
+    for found, wanted in zip(run(make(fused=True), z, y), run(make(fused=False), z, y), strict=True):
+        expect_close(found.double(), wanted.double(), 1e-5, f"{make()} compiled")
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+def test_rows(kind):
+    z, y = batch((40, 12), torch.float32)
+    y[3:9] = -100
+    z[4] = float("nan")
+    same_as_eager(kind, z, y)
+    assert compilations() == 1
+
+
+@pytest.mark.parametrize("kind", [confide.MbLS, confide.LabelRelaxation], ids=lambda kind: kind.__name__)
+def test_dense_and_soft(kind):
+    z, y = batch((3, 5, 8, 9), torch.float32)
+    same_as_eager(kind, z, y)
+    same_as_eager(kind, z, soft(y, 5).float())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half(dtype):
+    z, y = batch((40, 12), dtype)
+    value, gradient = run(confide.MbLS(fused=True), z, y)
+    exact = run(confide.MbLS(fused=False), z.double(), y)
+    assert gradient.dtype == dtype
+    expect_close(value.double(), exact[0], 1e-5, "value")
+    expect_close(gradient.double() * 40, exact[1] * 40, 1e-2, "gradient")
+
+
+def test_fifty_batch_sizes_compile_at_most_twice():
+    criterion = confide.MbLS(fused=True)
+    for n in range(1, 51):
+        same = batch((n, 12), torch.float32, seed=n)
+        expect_close(run(criterion, *same)[1], run(confide.MbLS(fused=False), *same)[1], 1e-5, f"batch of {n}")
+    assert compilations() <= 2
+
+
+def test_a_scheduled_knob_compiles_at_most_twice():
+    criterion = confide.MbLS(fused=True)
+    z, y = batch((40, 12), torch.float32)
+    for margin in range(1, 31):
+        criterion.margin = margin / 2
+        expect_close(run(criterion, z, y)[1], run(confide.MbLS(margin=margin / 2), z, y)[1], 1e-5, f"{margin=}")
+    assert compilations() <= 2
+
+
+def test_every_method_keeps_its_own_compiled_function():
+    z, y = batch((40, 12), torch.float32)
+    criteria = [make(fused=True) for kind in ALL for make in list(variants(kind))[:1]]
+    for _ in range(3):
+        for criterion in criteria:
+            criterion(z.requires_grad_(), y).backward()
+    assert compilations() == len(ALL)
+
+
+def test_train_and_eval_share_a_compilation():
+    criterion = confide.MbLS(fused=True)
+    z, y = batch((40, 12), torch.float32)
+    for mode in (True, False, True):
+        criterion.train(mode)
+        run(criterion, z, y)
+    assert compilations() == 1
+
+
+def test_loops_compile_and_single_calls_do_not():
+    criterion = confide.MbLS()
+    z, y = batch((128, 12), torch.float32)
+    for _ in range(compiler.LOOP):
+        run(criterion, z, y)
+    assert compilations() == 0
+    run(criterion, z, y)
+    assert compilations() == 1
+
+
+def test_without_a_compiler_there_is_one_warning_and_the_same_numbers(monkeypatch):
+    def refuse(*args, **kwargs):
+        def call(*args):
+            raise RuntimeError("no C++ compiler found")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    z, y = batch((40, 12), torch.float32)
+    with pytest.warns(CompilerWarning, match=r"no C\+\+ compiler found.*eager formulas"):
+        found = run(confide.MbLS(fused=True), z, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = run(confide.ACLS(fused=True), z, y)
+    assert torch.equal(found[1], run(confide.MbLS(), z, y)[1])
+    assert torch.equal(again[1], run(confide.ACLS(), z, y)[1])
+
+
+def peak(criterion, z, y):
+    """Peak of the memory that a step allocates, gradient included, in sizes of the logits."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        criterion(z, y).backward()
+    held = highest = 0
+    for event in recorded.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            highest = max(highest, held)
+    return highest / (z.numel() * z.element_size())
+
+
+@pytest.mark.parametrize("shape", [(256, 1000), (4, 21, 256, 256)])
+def test_one_step_allocates_the_gradient_and_little_else(shape):
+    z, y = batch(shape, torch.float32)
+    z.requires_grad_()
+    criterion = confide.MbLS(fused=True)
+    criterion(z, y).backward()
+    z.grad = None
+    assert peak(criterion, z, y) < 1.1
+    z.grad = None
+    assert peak(torch.nn.CrossEntropyLoss(), z, y) > 2.9  # the measure itself works
+
+
+@pytest.mark.parametrize("shape", [(40000, 8), (3, 4, 160, 170), (70, 4, 30, 40)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_block_by_block_is_the_whole(shape, weighted):
+    z, y = batch(shape, torch.float64)
+    y[0] = -100
+    weight = torch.linspace(0.5, 2, shape[1], dtype=torch.float64) if weighted else None
+    for make in (confide.MbLS, confide.ACLS):
+        for target in (y, soft(y.clamp(min=0), shape[1])):
+            for normalizer in (None, 1234.0):
+                blocks, whole = (
+                    run(make(fused=fused, weight=weight, validate="off"), z, target, normalizer=normalizer)
+                    for fused in ("auto", False)
+                )
+                expect_close(blocks[0], whole[0], 1e-12, "value")
+                expect_close(blocks[1] * 1e3, whole[1] * 1e3, 1e-12, "gradient")
+
+
+def test_names_in_reports():
+    assert describe(confide.MbLS) == "MbLS(margin=10.0, strength=0.1, over='mean')"
