@@ -79,13 +79,10 @@ def test_help_loads_no_torch():
 
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_without_the_extra_the_command_says_which_one(package, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "confide.cli.app")
-    for name in [n for n in sys.modules if n.partition(".")[0] == package]:
+    for name in [n for n in sys.modules if n.startswith("confide.cli.") and n != "confide.cli.main"]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [package, *(n for n in sys.modules if n.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, package, None)
-    if package == "rich":
-        for name in [n for n in sys.modules if n.startswith("confide.cli.") and n != "confide.cli.main"]:
-            monkeypatch.delitem(sys.modules, name)
     code, out, err = call(capsys, monkeypatch, "methods")
     assert (code, out) == (2, "")
     assert err == f"confide: this needs {package}, which is not installed: pip install 'confide[cli]'\n"
@@ -250,17 +247,22 @@ def test_help_shows_the_defaults_of_the_study():
     assert demo.SETTING.epochs == options.EPOCHS
 
 
+def first(part, rows):
+    return replace(part, images=part.images[:rows], labels=part.labels[:rows])
+
+
 def test_demo_trains_prints_and_draws(tmp_path, capsys, monkeypatch):
     split = demo_page.fashion.load()
-    few = replace(split, train=replace(split.train, images=split.train.images[:64], labels=split.train.labels[:64]))
+    few = replace(split, train=first(split.train, 64), test=first(split.test, 200))
     monkeypatch.setattr(demo_page.fashion, "load", lambda: few)
-    picture = tmp_path / "demo.png"
+    picture, threads = tmp_path / "demo.png", torch.get_num_threads()
     code, out, _ = call(capsys, monkeypatch, "demo", "--seeds", "2", "--epochs", "1", "--output", str(picture))
     assert code == 0
     assert all(re.search(rf"^{name}( +\d+\.\d+ ± \d+\.\d+){{3}}$", out, re.MULTILINE) for name in demo.CONTENDERS)
     assert f"Reliability diagrams: {picture}" in out
     assert "\x1b" not in out
     assert picture.stat().st_size > 10_000
+    assert torch.get_num_threads() == threads
 
 
 def test_demo_refuses_a_bad_output_before_it_trains(tmp_path, capsys, monkeypatch):

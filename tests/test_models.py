@@ -82,6 +82,15 @@ def test_same_seed_same_weights_and_other_seed_others() -> None:
     assert not torch.equal(one, three)
 
 
+def test_seed_and_not_the_random_state_fixes_the_first_weights() -> None:
+    first = []
+    for state, seed in ((0, 1), (9, 1), (0, 2)):
+        torch.manual_seed(state)
+        first.append(weights(fit(small_model, cross_entropy, small_part(), epochs=0, lr=0.1, seed=seed)))
+    assert torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], first[2])
+
+
 def test_dropout_is_repeatable() -> None:
     def model() -> nn.Module:
         return nn.Sequential(nn.Dropout(0.5), small_model())

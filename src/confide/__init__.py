@@ -1,8 +1,8 @@
 """confide: make a neural network's confidence trustworthy.
 
-    criterion = confide.MbLS(margin=6.0)  # in place of torch.nn.CrossEntropyLoss()
-    loss = criterion(logits, target)
-    confide.ECE(bins=15)(logits, target)
+criterion = confide.MbLS(margin=6.0)  # in place of torch.nn.CrossEntropyLoss()
+loss = criterion(logits, target)
+confide.ECE(bins=15)(logits, target)
 """
 
 from confide.losses.acls import ACLS as ACLS

@@ -103,7 +103,7 @@ def test_the_wording_for_labels_out_of_range():
 
 
 def test_no_hint_when_several_labels_are_out_of_range():
-    with pytest.raises(ValueError, match=r"target has 2 values outside \[0, 3\) \(e.g. 7 at \[1\]\)$"):
+    with pytest.raises(ValueError, match=r"target has 2 values outside \[0, 3\) .*; they range from -2 to 7"):
         NLL()(torch.zeros(3, 3), torch.tensor([0, 7, -2]))
 
 
@@ -191,14 +191,18 @@ def test_what_is_no_probability_is_refused(row, words):
 @pytest.mark.parametrize(
     ("input", "target", "words"),
     [
-        (torch.zeros(2, 3), torch.zeros(2, 3), "class probabilities are not supported"),
-        (torch.zeros(2, dtype=torch.int64), torch.zeros(2), "floating point logits, got torch.int64"),
-        ([[0.0]], torch.zeros(1), "must be tensors, got list and Tensor"),
+        (torch.zeros(2, 3), torch.zeros(2, 3), "soft targets are not supported"),
+        (torch.zeros(2, dtype=torch.int64), torch.zeros(2), "floating point tensor, got torch.int64"),
+        ([[0.0]], torch.zeros(1), "floating point tensor, got list"),
         (torch.tensor(1.0), torch.tensor(0), "no class axis"),
-        (torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64), "one sigmoid logit"),
+        (torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64), "one sigmoid output"),
         (torch.zeros(2, 4, 5, 3), torch.zeros(2, 4, 5, dtype=torch.int64), "pass dim=-1"),
         (torch.zeros(2, 3, 4, 5), torch.zeros(2, 1, 4, 5, dtype=torch.int64), r"target.squeeze\(1\)"),
-        (torch.zeros(2, 3), torch.zeros(3, dtype=torch.int64), r"target of shape \(3,\) does not fit input \(2, 3\)"),
+        (
+            torch.zeros(2, 3),
+            torch.zeros(3, dtype=torch.int64),
+            r"target of shape \(3,\) .* does not fit logits of shape \(2, 3\)",
+        ),
     ],
 )
 def test_what_has_no_reading_is_refused(input, target, words):

@@ -86,13 +86,13 @@ def test_acls_is_the_gradient_of_one():
     assert asymmetry(ACLS) <= 1e-8
 
 
-# Training. Ten clusters of twenty points, full batches, plain SGD, and the defaults of both classes: margin 6, top 0.1
+# Training. Ten clusters of ten points, full batches, plain SGD, and the defaults of both classes: margin 6, top 0.1
 # and rest 0.01, the paper's for CIFAR-10. Rate and number of steps are what is needed to see it within a second: for
 # five of six seeds of the network all logits are infinite before step 700, for the sixth the mean is at -20 by then and
 # nearly doubles every hundred steps. Another rate changes the number of steps (half of it needs about twice as many).
 
 
-def clusters(classes=10, features=10, each=20):
+def clusters(classes=10, features=10, each=10):
     generator = torch.Generator().manual_seed(0)
     centres = 2 * torch.randn(classes, features, generator=generator, dtype=torch.float64)
     y = torch.arange(classes).repeat(each)
@@ -125,11 +125,11 @@ def mlp():
 
 def test_linear_model_drifts_steadily():
     """A linear layer has nothing to amplify the push: the mean logit leaves at a near constant pace, without end."""
-    held = mean_logits(linear(), ACLSHeld(fused=False), steps=400, rate=0.5)
-    early, late = held[200] - held[100], held[399] - held[299]
-    assert held[399] - held[0] < -5.0
+    held = mean_logits(linear(), ACLSHeld(fused=False), steps=200, rate=0.5)
+    early, late = held[100] - held[50], held[199] - held[149]
+    assert held[199] - held[0] < -3.0
     assert 0.5 < late / early < 1.0
-    still = mean_logits(linear(), ACLS(fused=False), steps=400, rate=0.5)
+    still = mean_logits(linear(), ACLS(fused=False), steps=200, rate=0.5)
     assert max(still) - min(still) <= 1e-12  # the weights' mean over the classes never moves
 
 

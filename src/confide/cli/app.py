@@ -66,11 +66,9 @@ def show(
 
 @app.command(epilog=DEMO_EXAMPLES)
 def demo(
-    seeds: Annotated[
-        int | None, typer.Option(min=1, show_default=str(SEEDS), help="How many seeds per method: 0, 1, 2, ...")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help=f"How many seeds per method. \\[default: {SEEDS}]")] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, show_default=str(EPOCHS), help="How long each network is trained.")
+        int | None, typer.Option(min=1, help=f"How long each network is trained. \\[default: {EPOCHS}]")
     ] = None,
     output: Annotated[Path, typer.Option(help="Where the reliability diagrams go: a .png or .svg file.")] = Path(
         "confide-demo.png"

@@ -17,9 +17,10 @@ def main() -> None:
 def _load_and_run() -> None:
     try:
         from confide.cli.app import app
+
+        app(prog_name="confide")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in ("typer", "rich"):
             raise MissingExtra(package, "cli") from error
         raise
-    app(prog_name="confide")

@@ -112,7 +112,7 @@ class _OnePass(torch.autograd.Function):
         return result  # type: ignore[no-any-return]
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None, None]:
         if torch.is_grad_enabled():
             raise SecondDerivativeError("the fused gradient has no derivative: build the loss with fused=False")
         # The buffer is given away, so that it can be scaled in place and adopted as .grad without a copy. Should

@@ -88,8 +88,11 @@ def _labelled(y: Tensor, ignore_index: int, weight: Tensor | None, dtype: torch.
 
 
 def _class_axis(input: Tensor, dim: int) -> int:
-    if input.dim() == 0 or not input.is_floating_point():
-        raise InputError(f"logits must be floating point with a class axis, got {input.dtype} {tuple(input.shape)}")
+    if not isinstance(input, Tensor) or not input.is_floating_point():
+        found = input.dtype if isinstance(input, Tensor) else type(input).__name__
+        raise InputError(f"logits must be a floating point tensor, got {found}; the arguments are (input, target)")
+    if input.dim() == 0:
+        raise InputError("logits have no class axis; expected (C,), (N, C) or (N, C, d1, ..., dk)")
     if input.dim() == 1:
         return 0
     if not -input.dim() <= dim < input.dim():
@@ -107,6 +110,8 @@ def _check_shapes(input: Tensor, target: Tensor, axis: int, shape: torch.Size) -
             f"logits of shape {tuple(input.shape)} have {input.shape[axis]} class on axis {axis}, and a softmax over "
             "it is constant. For one sigmoid output z pass the two logits (0, z): torch.stack((zeros_like(z), z), 1)"
         )
+    if not isinstance(target, Tensor):
+        raise InputError(f"target must be a tensor, got {type(target).__name__}")
     expected = input.shape if target.is_floating_point() else shape
     if target.shape != expected:
         kind = "class probabilities" if target.is_floating_point() else "class indices"

@@ -13,12 +13,12 @@ def check_values(rows: Rows, ignore_index: int) -> None:
     """Raise InputError unless every kept row has a valid target and logits that look like logits. One host sync."""
     z, y = rows.z.detach(), rows.y.detach()
     keep = y.sum(1) != 0 if y.is_floating_point() else y.long() != ignore_index
-    bad_target = _bad_rows(y, 1e-2 if y.element_size() == 2 else 1e-3) if y.is_floating_point() else _bad_labels(z, y)
+    bad_target = _bad_rows(y, 1e-2 if y.element_size() == 2 else 1e-3) if y.is_floating_point() else bad_labels(rows)
     bad_target, bad_logits = keep & bad_target, keep & z.isnan().any(1)
     simplex = keep.any() & (_on_simplex(z) | ~keep).all()
     flags = torch.stack((bad_target.any(), bad_logits.any(), simplex)).tolist()
     if flags[0]:
-        raise InputError(_soft_message(rows, bad_target) if y.is_floating_point() else _label_message(rows, bad_target))
+        raise InputError(_soft_message(rows, bad_target) if y.is_floating_point() else label_message(rows, bad_target))
     if flags[1]:
         first = _first(bad_logits, rows)
         raise InputError(
@@ -35,9 +35,10 @@ _PROBABILITIES = (
 )
 
 
-def _bad_labels(z: Tensor, y: Tensor) -> Tensor:
-    y = y.long()
-    return (y < 0) | (y >= z.shape[1])
+def bad_labels(rows: Rows) -> Tensor:
+    """Labels that are no class; ignored ones are among them."""
+    y = rows.y.long()
+    return (y < 0) | (y >= rows.z.shape[1])
 
 
 def _bad_rows(q: Tensor, tolerance: float) -> Tensor:
@@ -50,7 +51,8 @@ def _on_simplex(z: Tensor) -> Tensor:
     return (z.amin(1) >= 0) & (z.amax(1) <= 1) & ((z.float().sum(1) - 1).abs() <= tolerance)
 
 
-def _label_message(rows: Rows, bad: Tensor) -> str:
+def label_message(rows: Rows, bad: Tensor) -> str:
+    """Count, range, first place and the likely remedy."""
     values = rows.y[bad].long()
     worst = int(values.mode().values)
     where = _first(bad & (rows.y.long() == worst), rows)

@@ -1,4 +1,4 @@
-"""From the user's tensors to canonical rows: (K, C) contiguous logits, and labels with -1 where nothing counts."""
+"""From canonical views to pieces of contiguous (K, C) rows, and labels with -1 where nothing counts."""
 
 from __future__ import annotations
 
@@ -7,35 +7,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from confide.core.errors import InputError
-
 SKIP = -1  # the label of a row that counts for nothing
 ROOM = {"cpu": 1 << 21}  # logits handled at once: what a processor cache holds
 WIDE_ROOM = 1 << 26  # on an accelerator fewer, larger steps
 
 
-def arrange(input: Tensor, target: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Views (N, C, M) and (N, M) of logits and labels in any layout. Nothing is copied unless it must be."""
-    if input.ndim == 1:
-        return input[None, :, None], target.reshape(1, 1)
-    z, y = input.movedim(dim, 1), target
-    return (z.flatten(2), y.flatten(1)) if z.ndim > 2 else (z[..., None], y[..., None])
-
-
-def class_axis(input: Tensor, dim: int) -> int:
-    """The axis of `input` that holds the classes, counted from the front."""
-    if input.ndim == 1:
-        return 0
-    if not -input.ndim <= dim < input.ndim:
-        raise InputError(f"dim={dim} is not an axis of input with shape {tuple(input.shape)}")
-    return dim % input.ndim
-
-
 def pieces(z: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Cut (N, C, M) and (N, M) into parts small enough to work on, each as (K, C) rows and (K,) labels.
+    """Cut (N, C, M) or (N, C) logits into parts small enough to work on, each as (K, C) rows and (K,) labels.
 
     The class axis goes last, because only there is a row's softmax the same, to the bit, alone and in a batch.
     """
+    z, y = (z, y) if z.ndim == 3 else (z[..., None], y[..., None])
     rows = max(1, ROOM.get(z.device.type, WIDE_ROOM) // max(16, z.shape[1]))
     items = max(1, rows // max(1, z.shape[2]))
     for zs, ys in zip(torch.split(z, items), torch.split(y, items), strict=True):

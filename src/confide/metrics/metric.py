@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from confide.core.errors import InputError
+from confide.core.rows import arrange
 from confide.core.stats import Stats
 from confide.metrics import checks, layout
 
@@ -103,12 +105,13 @@ class Metric(ABC, Generic[S]):
 
     @torch.no_grad()
     def _measure(self, input: Tensor, target: Tensor) -> S:
-        checks.check_form(input, target, self.dim)
-        z, y = layout.arrange(input.detach(), target, self.dim)
-        observed = (self._measure_piece(*piece) for piece in layout.pieces(z, y))
+        rows = arrange(input, target, self.dim)
+        if target.is_floating_point():
+            raise InputError(f"target must hold class indices, got {target.dtype}; soft targets are not supported")
+        observed = (self._measure_piece(*piece) for piece in layout.pieces(rows.z, rows.y))
         stats, wrong = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), observed)
         if int(wrong):  # the only wait for the device
-            checks.explain(input.detach(), target, self.dim, self.ignore_index, self.from_probs)
+            checks.explain(rows, input, self.ignore_index, self.from_probs)
         return stats
 
     def _measure_piece(self, z: Tensor, y: Tensor) -> tuple[S, Tensor]:

@@ -69,7 +69,7 @@ def run(
     length = steps(len(split.train), setting.batch_size, setting.epochs)
     for number, (seed, method) in enumerate(jobs):
 
-        def report(step: int, loss: float, done: int = number, method: str = method, seed: int = seed) -> None:
+        def report(step: int, _loss: float, done: int = number, method: str = method, seed: int = seed) -> None:
             if on_progress is not None:
                 on_progress(method, seed, (done + step / length) / len(jobs))
 

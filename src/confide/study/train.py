@@ -37,7 +37,7 @@ def fit(
         for step, index in enumerate(batches(len(part), batch_size, epochs, seed), start=1):
             loss = criterion(model(part.images[index]), part.labels[index])
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             if on_step is not None:
                 on_step(step, loss.item())
