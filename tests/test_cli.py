@@ -19,8 +19,7 @@ from confide.losses import ALL
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.label_smoothing import LabelSmoothing
 from confide.losses.mbls import MbLS
-from confide.metrics.ece import ECE
-from confide.report.table import Row, Spread, curve, tabulate, verdict
+from confide.report.table import curve
 from confide.study import demo
 
 # Typer colours for a CI service even into a pipe.
@@ -188,58 +187,6 @@ def test_ascii_terminals_get_ascii():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=PIPED | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert b"*****" in done.stdout
-
-
-def row(method, ece, accuracy=(0.8, 0.01), seeds=3):
-    return Row(method, seeds, Spread(*accuracy), Spread(0.5, 0.01), Spread(*ece))
-
-
-def test_verdict_on_a_gain():
-    rows = [row("CE", (0.09, 0.01)), row("LS", (0.05, 0.01)), row("MbLS", (0.03, 0.01))]
-    assert verdict(rows) == (
-        "MbLS has the lowest ECE, 3.0% instead of CE's 9.0%, with an accuracy that is the same within the spread over "
-        "seeds (80.0% instead of 80.0%)."
-    )
-
-
-def test_verdict_tells_what_a_gain_costs():
-    rows = [row("CE", (0.09, 0.01)), row("LS", (0.05, 0.01), (0.70, 0.01))]
-    assert verdict(rows).endswith("instead of CE's 9.0%, at the cost of accuracy (70.0% instead of 80.0%).")
-
-
-def test_verdict_on_no_change():
-    rows = [row("CE", (0.050, 0.01)), row("LS", (0.045, 0.01))]
-    assert verdict(rows) == (
-        "Nothing was clearly gained: the lowest ECE, 4.5% with LS, lies within the spread over seeds of CE's 5.0%."
-    )
-
-
-def test_verdict_when_all_are_worse():
-    rows = [row("CE", (0.03, 0.01)), row("LS", (0.08, 0.01)), row("MbLS", (0.05, 0.01))]
-    assert verdict(rows) == "Nothing was gained: no method has a lower ECE than CE (3.0%); the nearest, MbLS, has 5.0%."
-
-
-def test_verdict_on_one_seed_warns():
-    rows = [row("CE", (0.09, None), (0.8, None), 1), row("LS", (0.05, None), (0.8, None), 1)]
-    assert verdict(rows).endswith("; one seed cannot tell this from chance.")
-
-
-def test_verdict_on_one_method():
-    assert verdict([row("CE", (0.03, 0.01))]) == "CE alone: there is nothing to compare it with."
-
-
-def test_table_is_mean_and_sample_deviation():
-    y = torch.tensor([0, 1, 1, 0])
-    z = torch.tensor([[3.0, 0.0], [0.0, 3.0], [0.0, 3.0], [0.0, 3.0]])
-    runs = [demo.Run("CE", 0, z, y), demo.Run("LS", 0, z, 1 - y), demo.Run("CE", 1, z, torch.tensor([0, 1, 1, 1]))]
-    first, second = tabulate(runs)
-    assert (first.method, first.seeds, second.method, second.seeds) == ("CE", 2, "LS", 1)
-    assert first.accuracy.mean == pytest.approx(0.875)
-    assert first.accuracy.sd == pytest.approx(0.125 * 2**0.5)
-    assert (second.accuracy.mean, second.accuracy.sd) == (0.25, None)
-    metric = ECE()
-    metric.update(z, 1 - y)
-    assert second.ece.mean == metric.compute()
 
 
 def test_help_shows_the_defaults_of_the_study():

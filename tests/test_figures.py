@@ -1,4 +1,4 @@
-"""Reliability diagrams: what is drawn, how large, and what is refused."""
+"""Reliability diagrams: what is drawn, how large, and what is refused. The demo's table and its verdict."""
 
 import struct
 import sys
@@ -9,10 +9,8 @@ import torch
 from confide.core.errors import KnobError, MissingExtra
 from confide.metrics.ece import ECE
 from confide.report import figures
-from confide.report.table import Spread
+from confide.report.table import Row, Spread, tabulate, verdict
 from confide.study.demo import Run
-
-pytest.importorskip("matplotlib")
 
 
 def measured(sharpness, rows=500, seed=0):
@@ -103,3 +101,55 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r"this needs matplotlib, .* pip install 'confide\[plots\]'"):
         figures.reliability_diagrams([panel()], tmp_path / "figure.png")
+
+
+def row(method, ece, accuracy=(0.8, 0.01), seeds=3):
+    return Row(method, seeds, Spread(*accuracy), Spread(0.5, 0.01), Spread(*ece))
+
+
+def test_verdict_on_a_gain():
+    rows = [row("CE", (0.09, 0.01)), row("LS", (0.05, 0.01)), row("MbLS", (0.03, 0.01))]
+    assert verdict(rows) == (
+        "MbLS has the lowest ECE, 3.0% instead of CE's 9.0%, with an accuracy that is the same within the spread over "
+        "seeds (80.0% instead of 80.0%)."
+    )
+
+
+def test_verdict_tells_what_a_gain_costs():
+    rows = [row("CE", (0.09, 0.01)), row("LS", (0.05, 0.01), (0.70, 0.01))]
+    assert verdict(rows).endswith("instead of CE's 9.0%, at the cost of accuracy (70.0% instead of 80.0%).")
+
+
+def test_verdict_on_no_change():
+    rows = [row("CE", (0.050, 0.01)), row("LS", (0.045, 0.01))]
+    assert verdict(rows) == (
+        "Nothing was clearly gained: the lowest ECE, 4.5% with LS, lies within the spread over seeds of CE's 5.0%."
+    )
+
+
+def test_verdict_when_all_are_worse():
+    rows = [row("CE", (0.03, 0.01)), row("LS", (0.08, 0.01)), row("MbLS", (0.05, 0.01))]
+    assert verdict(rows) == "Nothing was gained: no method has a lower ECE than CE (3.0%); the nearest, MbLS, has 5.0%."
+
+
+def test_verdict_on_one_seed_warns():
+    rows = [row("CE", (0.09, None), (0.8, None), 1), row("LS", (0.05, None), (0.8, None), 1)]
+    assert verdict(rows).endswith("; one seed cannot tell this from chance.")
+
+
+def test_verdict_on_one_method():
+    assert verdict([row("CE", (0.03, 0.01))]) == "CE alone: there is nothing to compare it with."
+
+
+def test_table_is_mean_and_sample_deviation():
+    y = torch.tensor([0, 1, 1, 0])
+    z = torch.tensor([[3.0, 0.0], [0.0, 3.0], [0.0, 3.0], [0.0, 3.0]])
+    runs = [Run("CE", 0, z, y), Run("LS", 0, z, 1 - y), Run("CE", 1, z, torch.tensor([0, 1, 1, 1]))]
+    first, second = tabulate(runs)
+    assert (first.method, first.seeds, second.method, second.seeds) == ("CE", 2, "LS", 1)
+    assert first.accuracy.mean == pytest.approx(0.875)
+    assert first.accuracy.sd == pytest.approx(0.125 * 2**0.5)
+    assert (second.accuracy.mean, second.accuracy.sd) == (0.25, None)
+    metric = ECE()
+    metric.update(z, 1 - y)
+    assert second.ece.mean == metric.compute()

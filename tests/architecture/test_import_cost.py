@@ -8,6 +8,7 @@ PROBE = """
 import sys, time, torch
 before, start = set(sys.modules), time.perf_counter()
 import confide
+[getattr(confide, name) for name in confide.__all__]
 print(time.perf_counter() - start)
 print(*{name.split(".")[0] for name in set(sys.modules) - before})
 print(*{name.split(".")[0] for name in sys.modules})

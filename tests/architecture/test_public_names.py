@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import confide
 from confide import losses, metrics
 
@@ -20,9 +22,22 @@ def defined_in(room, contract):
 
 
 def test_public_names_are_the_listed_ones():
-    public = {name for name in vars(confide) if isinstance(getattr(confide, name), type)}
-    assert public == set(LISTED)
-    assert sorted(LISTED) == LISTED
+    assert confide.__all__ == LISTED == sorted(LISTED)
+    assert set(LISTED) <= set(dir(confide))
+    assert all(isinstance(getattr(confide, name), type) for name in LISTED)
+
+
+def test_what_type_checkers_see_is_what_there_is():
+    seen = {}
+    for node in ast.walk(ast.parse(Path(confide.__file__).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("confide."):
+            seen |= {alias.asname: node.module.removeprefix("confide.") for alias in node.names}
+    assert seen == confide._HOMES
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Mbls'; it offers ACLS"):
+        confide.Mbls  # noqa: B018
 
 
 def test_every_class_in_a_room_is_in_all_and_public():

@@ -162,6 +162,16 @@ def test_dense(kind, oracle, knobs, fused, dim):
     close(gradient.movedim(dim, -1).reshape(12, 10), gradients / 12)
 
 
+@ways
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.4])
+def test_label_relaxation_close_to_its_border(alpha, fused):
+    """The true class has a little more or less than 1 - alpha: nothing at all, or nearly nothing."""
+    p = 1.0 - alpha + torch.tensor([s * 10.0**-e for e in (2, 3, 4, 6) for s in (-1, 1)], dtype=torch.float64) * alpha
+    logits = torch.stack((0.3 * (1.0 - p), p, 0.7 * (1.0 - p)), 1).log()
+    target = torch.ones(len(p), dtype=torch.long)
+    compare(LabelRelaxation, papers.label_relaxation, {"alpha": alpha}, fused, logits, target)
+
+
 def test_every_loss_has_an_oracle():
     assert {kind for kind, _, _ in PAIRS} == set(ALL)
 
