@@ -12,7 +12,7 @@ from confide.core.errors import CompilerWarning
 from confide.core.fused import Method, Run
 
 # In elements of the logits. Compiling takes seconds, so it waits until a loop shows itself, or a tensor is so large
-# that one eager step (seven times the memory traffic) hurts; the tiniest are as quick without.
+# that one eager step hurts (several times the time and memory); the tiniest are as quick without.
 TINY, LARGE, LOOP = 1 << 10, 1 << 17, 10
 
 _compiled: dict[Hashable, "_Compiled"] = {}
@@ -25,7 +25,7 @@ def pays(z: Tensor, calls: int) -> bool:
 
 
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
-    """The compiled form of `run` for this kind of method and input."""
+    """The compiled form of `run`, a function of `core.fused`, for this kind of method and input."""
     key = (
         run, type(method), method.reduction, method.weight is None, normalizer is None,
         z.dim(), z.shape[1], z.dtype, y.dtype, z.device.type,
@@ -46,35 +46,76 @@ class _Compiled:
         # entry gets its own.
         code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}")
         self._eager = run
-        # Unrolled over a few classes, reductions make the CPU compiler keep whole arrays of intermediate results.
-        options: dict[str, Any] | None = {"unroll_reductions_threshold": 1} if device == "cpu" else None
-        self._fast: Run = torch.compile(types.FunctionType(code, run.__globals__, code.co_name), options=options)
+        own = types.FunctionType(code, run.__globals__, code.co_name, run.__defaults__)
+        self._fast: Run = torch.compile(own, options=_options(device))
         self._proven = False
 
-    def __call__(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
-        if not self._proven:
-            return self._first(method, z, y, normalizer)
-        return self._fast(method, z, y, normalizer)
+    def __call__(self, method: Method, z: Tensor, y: Tensor, *more: Tensor | None) -> Any:
+        return self._fast(method, z, y, *more) if self._proven else self._first(method, z, y, *more)
 
-    def _first(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
+    def _first(self, method: Method, z: Tensor, y: Tensor, *more: Tensor | None) -> Any:
         if not _Compiled.broken:
             try:
-                return self._compile(method, z, y, normalizer)
+                return self._compile(method, z, y, *more)
             except Exception as error:
-                result = self._eager(method, z, y, normalizer)  # an error of the input shows again here
+                result = self._eager(method, z, y, *more)  # an error of the input shows again here
                 _Compiled.broken = True
                 warnings.warn(_explain(error), CompilerWarning, stacklevel=5)
         else:
-            result = self._eager(method, z, y, normalizer)
+            result = self._eager(method, z, y, *more)
         self._fast, self._proven = self._eager, True
         return result
 
-    def _compile(self, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
-        for tensor in (z, y):  # any number of rows and positions; the number of classes stays fixed
+    def _compile(self, method: Method, z: Tensor, y: Tensor, *more: Tensor | None) -> Any:
+        for tensor in (
+            z,
+            y,
+            *(t for t in more if t is not None and t.shape == z.shape),
+        ):  # any number of rows and positions; the number of classes stays fixed
             torch._dynamo.maybe_mark_dynamic(tensor, [0, tensor.dim() - 1] if z.dim() == 3 else [0])
-        result = self._fast(method, z, y, normalizer)
+        result = self._fast(method, z, y, *more)
         self._proven = True
         return result
+
+
+def _options(device: str) -> dict[str, Any]:
+    from torch._inductor.custom_graph_pass import CustomGraphPass  # not before a compiler is needed
+
+    class MergeEqual(CustomGraphPass):
+        """Compute once what loss, shift and softmax all ask for; the compiler itself does so only in training."""
+
+        def __call__(self, graph: torch.fx.Graph) -> None:
+            merge_equal(graph)
+
+        def uuid(self) -> str:
+            return "confide.merge_equal.1"
+
+    options: dict[str, Any] = {"post_grad_custom_pre_pass": MergeEqual()}
+    # Unrolled over a few classes, reductions make the CPU compiler keep whole arrays of intermediate results.
+    return options | ({"unroll_reductions_threshold": 1} if device == "cpu" else {})
+
+
+def merge_equal(graph: torch.fx.Graph) -> None:
+    """Replace every call that repeats an earlier one. Sound here: no call in these graphs draws or mutates."""
+    seen: dict[Hashable, torch.fx.Node] = {}
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        key = (node.target, _frozen(node.args), _frozen(node.kwargs))
+        if key in seen:
+            node.replace_all_uses_with(seen[key])
+            graph.erase_node(node)
+        else:
+            seen[key] = node
+
+
+def _frozen(value: Any) -> Hashable:
+    """A call's arguments as a dictionary key; 1, 1.0 and True differ."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple((name, _frozen(part)) for name, part in value.items())
+    return type(value), value
 
 
 def _explain(error: Exception) -> str:

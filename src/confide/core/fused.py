@@ -36,49 +36,23 @@ def value(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Te
 
 
 def value_and_gradient(
-    method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The reduced loss, its gradient on `z`, and a divisor that the gradient still lacks, if any."""
+    method: Method,
+    z: Tensor,
+    y: Tensor,
+    normalizer: Tensor | None,
+    upstream: Tensor | None = None,
+    out: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The reduced loss, and its gradient on `z` (in `out`), times what comes from upstream if that is known already."""
     kept = clean(z, y, method.ignore_index, method.weight)
     denominator = denominator_of(method, kept, normalizer)
-    result = reduce(method, kept, method.loss(kept.z, kept.y), denominator)
     gradient = softmax(kept.z) - one_hot(kept.z, kept.y) - method.shift(kept.z, kept.y)
-    if z.dtype == torch.float16:
-        # Divided by millions of pixels it would underflow before a GradScaler can lift it: divide afterwards.
-        gradient = (gradient * kept.weight.unsqueeze(1)).clamp(-65504, 65504)
-        return result, gradient.half(), denominator
     scale = kept.weight if denominator is None else kept.weight / denominator
-    return result, (gradient * scale.unsqueeze(1)).to(z.dtype), None
-
-
-def in_blocks(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Any:
-    """`value_and_gradient` block by block, where temporaries of a number or two a row would outgrow the cache."""
-    rows, columns = _cuts(z)
-    if rows * columns == 1 or method.reduction == "none":
-        return run(method, z, y, normalizer)
-    if method.reduction == "mean" and normalizer is None:
-        normalizer = mass_of(y, method.ignore_index, method.weight, torch.promote_types(z.dtype, torch.float32)).sum()
-    total, gradient, divisor = torch.zeros((), dtype=torch.float64), torch.empty_like(z), None
-    for block, labels, out in zip(*(_split(x, rows, columns) for x in (z, y, gradient)), strict=True):
-        part, slope, divisor = run(method, block, labels, normalizer)
-        total += part
-        out.copy_(slope)
-    return total.to(part.dtype), gradient, divisor
-
-
-def _cuts(z: Tensor) -> tuple[int, int]:
-    """Into how many pieces to cut the rows, and the positions of dense logits."""
-    size = min(max(z.numel() // 24, 1 << 15), 1 << 18)
-    if z.numel() < 8 * size or z.device.type != "cpu":
-        return 1, 1
-    pieces = z.numel() // size
-    rows = min(len(z), pieces)
-    return rows, -(-pieces // rows) if z.dim() == 3 else 1
-
-
-def _split(x: Tensor, rows: int, columns: int) -> list[Tensor]:
-    pieces = x.chunk(rows)
-    return [part for piece in pieces for part in piece.chunk(columns, -1)] if columns > 1 else list(pieces)
+    if upstream is not None:
+        scale = scale * upstream
+    result = reduce(method, kept, method.loss(kept.z, kept.y), denominator)
+    gradient = gradient * scale.unsqueeze(1)
+    return result, gradient.to(z.dtype) if out is None else out.copy_(gradient)
 
 
 def denominator_of(method: Method, kept: Kept, normalizer: Tensor | None) -> Tensor | None:
@@ -97,38 +71,77 @@ def reduce(method: Method, kept: Kept, losses: Tensor, denominator: Tensor | Non
     return losses.sum() if denominator is None else losses.sum() / denominator
 
 
-def one_pass(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, run: Run) -> Tensor:
-    """The reduced loss, with the gradient already computed; `run` is `value_and_gradient`, compiled or not."""
-    loss: Tensor = _OnePass.apply(z, y, normalizer, method, run)  # type: ignore[no-untyped-call]
+def one_pass(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, compile: Callable[[Run], Run]) -> Tensor:
+    """The reduced loss with its gradient; `compile` takes a function of this file to what should run in its place."""
+    loss: Tensor = _OnePass.apply(z, y, normalizer, method, compile)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _OnePass(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, y: Tensor, normalizer: Tensor | None, method: Method, run: Run) -> Tensor:
-        ctx.method, ctx.run = method, run
+    def forward(
+        ctx: Any, z: Tensor, y: Tensor, normalizer: Tensor | None, method: Method, compile: Callable[[Run], Run]
+    ) -> Tensor:
         ctx.save_for_backward(z, y, normalizer)
-        result, *ctx.ready = in_blocks(run, method, z, y, normalizer)
-        return result  # type: ignore[no-any-return]
+        ctx.method, ctx.compile, ctx.gradient = method, compile, None
+        if z.dtype == torch.float16:
+            # Divided by millions of pixels the gradient would underflow before a GradScaler's factor, which comes
+            # from upstream, can lift it: it has to wait for that factor.
+            return compile(value)(method, z, y, normalizer)  # type: ignore[no-any-return]
+        result, ctx.gradient = in_blocks(compile(value_and_gradient), method, z, y, normalizer)
+        return result
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None, None]:
         if torch.is_grad_enabled():
             raise SecondDerivativeError("the fused gradient has no derivative: build the loss with fused=False")
-        # The buffer is given away, so that it can be scaled in place and adopted as .grad without a copy. Should
-        # the graph have been retained for a second backward pass, it is computed again.
-        if ctx.ready is None:
+        if ctx.gradient is None:
+            run = ctx.compile(value_and_gradient)
             z, y, normalizer = ctx.saved_tensors
-            _, *ctx.ready = in_blocks(ctx.run, ctx.method, z, y, normalizer)
-        (gradient, divisor), ctx.ready = ctx.ready, None
-        if divisor is not None:
-            upstream = upstream / divisor
+            return in_blocks(run, ctx.method, z, y, normalizer, upstream)[1], None, None, None, None
+        # The buffer is given away, so that it can be scaled in place and adopted as .grad without a copy. Should
+        # the graph have been retained for a second backward pass, that computes it again.
+        gradient, ctx.gradient = ctx.gradient, None
         return _scale(gradient, upstream), None, None, None, None
 
 
 def _scale(gradient: Tensor, upstream: Tensor) -> Tensor:
+    if torch._C._functorch.is_legacy_batchedtensor(upstream):  # from autograd.grad(..., is_grads_batched=True)
+        return gradient * (upstream.unsqueeze(1) if upstream.dim() else upstream)
     if upstream.dim():
         return gradient.mul_(upstream.unsqueeze(1))
     # Reading the number is free on the CPU and would be a sync elsewhere.
     unit = upstream.device.type == "cpu" and upstream.item() == 1
     return gradient if unit else gradient.mul_(upstream)
+
+
+def in_blocks(
+    run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, upstream: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """`value_and_gradient` block by block, where a few numbers for every row would take more memory than the logits."""
+    rows, columns = _cuts(z)
+    if rows * columns == 1 or method.reduction == "none":
+        result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, upstream)
+        return result
+    if method.reduction == "mean" and normalizer is None:
+        wide = torch.promote_types(z.dtype, torch.float32)
+        normalizer = mass_of(y, method.ignore_index, method.weight, wide).sum()
+    gradient = torch.empty_like(z)
+    blocks = zip(*(_split(x, rows, columns) for x in (z, y, gradient)), strict=True)
+    parts = [run(method, block, labels, normalizer, upstream, out)[0] for block, labels, out in blocks]
+    return torch.stack(parts).sum(), gradient
+
+
+def _cuts(z: Tensor) -> tuple[int, int]:
+    """Into how many pieces to cut the rows, and the positions of dense logits. Only the CPU compiler needs it."""
+    size = min(max(z.numel() // 16, 1 << 17), 1 << 20)
+    if z.numel() < 4 * size or z.shape[1] >= 128 or z.device.type != "cpu":
+        return 1, 1
+    pieces = z.numel() // size
+    rows = min(len(z), pieces)
+    return rows, -(-pieces // rows) if z.dim() == 3 else 1
+
+
+def _split(x: Tensor, rows: int, columns: int) -> list[Tensor]:
+    pieces = x.chunk(rows)
+    return [part for piece in pieces for part in piece.chunk(columns, -1)] if columns > 1 else list(pieces)

@@ -48,9 +48,9 @@ def arrange(input: Tensor, target: Tensor, dim: int = 1) -> Rows:
     if input.dim() == 1 or input.stride(axis) == 1:
         y = _rows_last(target, axis) if soft else target.reshape(math.prod(shape))
         return Rows(_rows_last(input, axis), y, shape, axis, last=True)
-    outer, inner = math.prod(input.shape[:axis]), math.prod(input.shape[axis + 1 :])
-    y = target.reshape(outer, -1, inner) if soft else target.reshape(outer, inner)
-    return Rows(input.reshape(outer, -1, inner), y, shape, axis, last=False)
+    outer, classes, inner = math.prod(input.shape[:axis]), input.shape[axis], math.prod(input.shape[axis + 1 :])
+    y = target.reshape(outer, classes, inner) if soft else target.reshape(outer, inner)
+    return Rows(input.reshape(outer, classes, inner), y, shape, axis, last=False)
 
 
 def clean(z: Tensor, y: Tensor, ignore_index: int, weight: Tensor | None) -> Kept:

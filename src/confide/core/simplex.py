@@ -19,16 +19,20 @@ def bottom(z: Tensor) -> Tensor:
     return z.min(1, keepdim=True).values
 
 
-def log_sum_exp(z: Tensor) -> Tensor:
-    """The logarithm of the softmax's denominator."""
-    # The shift cancels, so no gradient has to flow through it.
-    high = z.detach().amax(1, keepdim=True)
-    return (z - high).exp().sum(1, keepdim=True).log() + high
+def lowered(z: Tensor) -> Tensor:
+    """Logits with the largest of each row at 0: nothing overflows, and no digit is lost to a common offset."""
+    # The shift cancels in all that follows, so no gradient has to flow through it.
+    return z - z.detach().amax(1, keepdim=True)
+
+
+def log_norm(low: Tensor) -> Tensor:
+    """The logarithm of the softmax's denominator, of lowered logits."""
+    return low.exp().sum(1, keepdim=True).log()
 
 
 def softmax(z: Tensor) -> Tensor:
     """Probabilities."""
-    raised = (z - z.detach().amax(1, keepdim=True)).exp()
+    raised = lowered(z).exp()
     return raised / raised.sum(1, keepdim=True)
 
 
@@ -51,20 +55,22 @@ def predicted(z: Tensor) -> Tensor:
 
 def expected(loss: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> Tensor:
     """A loss of the true class's log-probability, or its expectation under a soft target."""
+    low = lowered(z)
     if y.is_floating_point():
-        return (y * loss(z - log_sum_exp(z))).sum(1)
-    return loss(z.gather(1, y.unsqueeze(1)) - log_sum_exp(z)).squeeze(1)
+        # A class that the target rules out may be masked with -inf, where the loss is infinite.
+        return torch.where(y > 0, y * loss(low - log_norm(low)), 0.0).sum(1)
+    return loss(low.gather(1, y.unsqueeze(1)) - log_norm(low)).squeeze(1)
 
 
 def expected_shift(slope: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> Tensor:
     """The label shift of `expected`, from the negated derivative of its loss (1 for cross-entropy)."""
+    low = lowered(z)
     if y.is_floating_point():
-        spared = y - y * slope(z - log_sum_exp(z))
+        spared = y - y * slope(low - log_norm(low))
         return softmax(z) * spared.sum(1, keepdim=True) - spared
-    log_norm = log_sum_exp(z)
-    pull = slope(z.gather(1, y.unsqueeze(1)) - log_norm)
-    # Not softmax(z): the CPU compiler would keep a second array of exponentials for it.
-    return ((z - log_norm).exp() - one_hot(z, y)) * (1 - pull)
+    pull = slope(low.gather(1, y.unsqueeze(1)) - log_norm(low))
+    # By softmax and one_hot themselves, so that where the slope is 0 the gradient is exactly 0.
+    return (softmax(z) - one_hot(z, y)) * (1 - pull)
 
 
 def cross_entropy(z: Tensor, y: Tensor) -> Tensor:

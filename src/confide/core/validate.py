@@ -9,26 +9,26 @@ from confide.core.rows import Rows
 _HABITUAL_IGNORE = (255, -1, -100)
 
 
-def check_values(rows: Rows, ignore_index: int) -> None:
-    """Raise InputError unless every kept row has a valid target and logits that look like logits. One host sync."""
+def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
+    """Raise InputError unless every kept row has a valid target and logits that look like logits. One host sync.
+
+    Logits of -inf are let through where classes may be `masked`.
+    """
     z, y = rows.z.detach(), rows.y.detach()
-    keep = y.sum(1) != 0 if y.is_floating_point() else y.long() != ignore_index
-    bad_target = _bad_rows(y, 1e-2 if y.element_size() == 2 else 1e-3) if y.is_floating_point() else bad_labels(rows)
-    bad_target, bad_logits = keep & bad_target, keep & z.isnan().any(1)
+    soft = y.is_floating_point()
+    keep = y.sum(1) != 0 if soft else y.long() != ignore_index
+    bad_target = keep & (_bad_rows(y) if soft else bad_labels(rows))
+    bad_logits = keep & ~(_top_is_finite(z) if masked else z.isfinite().all(1))
     simplex = keep.any() & (_on_simplex(z) | ~keep).all()
     flags = torch.stack((bad_target.any(), bad_logits.any(), simplex)).tolist()
     if flags[0]:
-        raise InputError(_soft_message(rows, bad_target) if y.is_floating_point() else label_message(rows, bad_target))
+        raise InputError(_soft_message(rows, bad_target) if soft else label_message(rows, bad_target))
     if flags[1]:
-        first = _first(bad_logits, rows)
-        raise InputError(
-            f"logits have NaN in {_count(bad_logits)} rows that are not ignored, first at {first}: {_NAN_FIX}"
-        )
+        raise InputError(_logit_message(rows, bad_logits))
     if flags[2]:
         raise InputError(_PROBABILITIES)
 
 
-_NAN_FIX = "look for a diverged network, or a division or logarithm before the loss"
 _PROBABILITIES = (
     "logits look like probabilities: every row lies in [0, 1] and sums to 1. Pass the values before the softmax, or "
     "the logarithm of the probabilities, which are valid logits; validate='off' if these really are logits"
@@ -41,14 +41,22 @@ def bad_labels(rows: Rows) -> Tensor:
     return (y < 0) | (y >= rows.z.shape[1])
 
 
-def _bad_rows(q: Tensor, tolerance: float) -> Tensor:
+def _top_is_finite(z: Tensor) -> Tensor:
+    """No NaN, no +inf, and some class left."""
+    return z.amax(1).isfinite()
+
+
+def _bad_rows(q: Tensor) -> Tensor:
     # Written so that NaN counts as bad.
-    return ~((q.amin(1) >= -tolerance) & ((q.float().sum(1) - 1).abs() <= tolerance))
+    return ~((q.amin(1) >= -_tolerance(q)) & ((q.float().sum(1) - 1).abs() <= _tolerance(q)))
+
+
+def _tolerance(p: Tensor) -> float:
+    return 1e-2 if p.element_size() == 2 else 1e-3
 
 
 def _on_simplex(z: Tensor) -> Tensor:
-    tolerance = 1e-2 if z.element_size() == 2 else 1e-3
-    return (z.amin(1) >= 0) & (z.amax(1) <= 1) & ((z.float().sum(1) - 1).abs() <= tolerance)
+    return (z.amin(1) >= 0) & (z.amax(1) <= 1) & ((z.float().sum(1) - 1).abs() <= _tolerance(z))
 
 
 def label_message(rows: Rows, bad: Tensor) -> str:
@@ -60,6 +68,21 @@ def label_message(rows: Rows, bad: Tensor) -> str:
     if worst in _HABITUAL_IGNORE or bool((values == worst).all()):
         return f"{found}; did you mean ignore_index={worst}?"
     return f"{found}; they range from {int(values.min())} to {int(values.max())}, labels must count from 0"
+
+
+def _logit_message(rows: Rows, bad: Tensor) -> str:
+    broken = bad & ~_top_is_finite(rows.z)
+    if not broken.any():
+        return (
+            f"logits have -inf in {_count(bad)} rows that are not ignored, first at {_first(bad, rows)}: this loss "
+            "measures distances between logits, and an infinite one has an infinite penalty. Leave masked classes out "
+            "of the logits, or use a loss of probabilities alone, such as CrossEntropy or LabelRelaxation"
+        )
+    what = "NaN" if rows.z.isnan().any(1)[broken].any() else "inf"
+    return (
+        f"logits have {what} in {_count(broken)} rows that are not ignored, first at {_first(broken, rows)}: look for "
+        "a diverged network, or a division or logarithm before the loss"
+    )
 
 
 def _soft_message(rows: Rows, bad: Tensor) -> str:

@@ -16,6 +16,7 @@ class CrossEntropy(Loss):
         formula="-log p_y",
         summary="the baseline: logits grow without limit, and confidence with them",
         differs="Nowhere. The ACLS paper's Eq. 1 also calls it an expectation of p; only its sum is right.",
+        masked=True,
     )
     limits = ()
 

@@ -25,6 +25,7 @@ class LabelRelaxation(Loss):
             "rounds to 0 or 1, this one does not. It is not cross-entropy plus a penalty: inside the set the whole "
             "gradient is zero. The paper leaves soft targets open; here they give the expected loss of a hard label."
         ),
+        masked=True,
     )
     limits = (({"alpha": 0.0}, CrossEntropy()),)
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from confide.core.knobs import knob
-from confide.core.simplex import cross_entropy, log_sum_exp, one_hot
+from confide.core.simplex import cross_entropy, log_norm, lowered, one_hot
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.loss import Card, Loss
 
@@ -29,7 +29,8 @@ class LabelSmoothing(Loss):
     limits = (({"smoothing": 0.0}, CrossEntropy()),)
 
     def loss(self, z: Tensor, y: Tensor) -> Tensor:
-        uniform = log_sum_exp(z).squeeze(1) - z.mean(1)
+        low = lowered(z)
+        uniform = log_norm(low).squeeze(1) - low.mean(1)
         return (1 - self.epsilon) * cross_entropy(z, y) + self.epsilon * uniform
 
     def shift(self, z: Tensor, y: Tensor) -> Tensor:

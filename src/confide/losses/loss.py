@@ -44,6 +44,7 @@ class Card:
     differs: str  # where paper, table and released code disagree, and which is followed
     invariant: bool = True  # a constant added to all logits of a row changes nothing
     balanced: bool = True  # the gradient of a row sums to zero: nothing pushes all logits together
+    masked: bool = False  # classes may be masked with logits of -inf
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(knob,))
@@ -62,11 +63,13 @@ class Loss(_Typed):
     dim: the class axis; -1 for language models.
     validate: check labels and logits on the "first" batch (one host sync), "always", or "off".
     fused: value and gradient in one pass. "auto" compiles it where that pays, True always; False leaves the gradient
-        to autograd, which second derivatives need.
+        to autograd, which second derivatives and forward-mode derivatives need.
     """
 
     card: ClassVar[Card]
     limits: ClassVar[tuple[tuple[dict[str, Any], nn.Module], ...]]  # settings, and the loss that they give
+
+    _aliases: ClassVar[dict[str, str]] = {}
 
     if TYPE_CHECKING:  # a buffer at run time
         weight: Tensor | None = None
@@ -85,6 +88,7 @@ class Loss(_Typed):
             if not k.choices and not (math.isfinite(k.low) and math.isfinite(k.high)):
                 raise TypeError(f"{cls.__name__}.{name} lacks a range: knob(default={k.default}, low=..., high=...)")
         defaults = {name: k.default for name, k in (knobs_of(cls) | knobs_of(Loss)).items()} | {"weight": None}
+        cls._aliases = {k.keyword: k.attribute for k in knobs_of(cls).values()}
         cls.__signature__ = Signature(  # type: ignore[attr-defined]
             [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
         )
@@ -100,6 +104,10 @@ class Loss(_Typed):
             setattr(self, k.attribute, settings.get(name, k.default))
         self.register_buffer("weight", _checked(weight))
         self._batches = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A knob can be set by its name as an argument, too, where its attribute has another one.
+        super().__setattr__(self._aliases.get(name, name), value)
 
     def loss(self, z: Tensor, y: Tensor) -> Tensor:
         """One number a row."""
@@ -165,11 +173,14 @@ class Loss(_Typed):
         self._batches += 1
         if self.fused is False or y.requires_grad:
             return fused.value(self, z, y, divisor)
-        gradient = z.requires_grad and torch.is_grad_enabled()
-        run: fused.Run = fused.value_and_gradient if gradient else fused.value
-        if self.fused is True or pays(z, self._batches):
-            run = compiled(run, self, z, y, divisor)
-        return fused.one_pass(self, z, y, divisor, run) if gradient else run(self, z, y, divisor)
+        compiles = self.fused is True or pays(z, self._batches)
+
+        def ready(run: fused.Run) -> fused.Run:
+            return compiled(run, self, z, y, divisor) if compiles else run
+
+        if z.requires_grad and torch.is_grad_enabled():
+            return fused.one_pass(self, z, y, divisor, ready)
+        return ready(fused.value)(self, z, y, divisor)  # type: ignore[no-any-return]
 
     def _kept(self, input: Tensor, target: Tensor) -> tuple[Rows, Kept]:
         rows = arrange(input, target, self.dim)
@@ -180,7 +191,7 @@ class Loss(_Typed):
         if self.weight is not None and len(self.weight) != rows.z.shape[1]:
             raise InputError(f"weight has {len(self.weight)} numbers for {rows.z.shape[1]} classes")
         if self.validate == "always" or (self.validate == "first" and not self._batches):
-            check_values(rows, self.ignore_index)
+            check_values(rows, self.ignore_index, self.card.masked)
 
     def _divisor(self, normalizer: float | Tensor | None, z: Tensor) -> Tensor | None:
         if normalizer is None:
@@ -188,12 +199,16 @@ class Loss(_Typed):
         if self.reduction != "mean":
             raise InputError(f"normalizer replaces the mean's denominator, but reduction={self.reduction!r}")
         wide = torch.promote_types(z.dtype, torch.float32)
-        if isinstance(normalizer, Tensor):
-            return normalizer.detach().to(z.device, wide)
-        return torch.full((), normalizer, dtype=wide, device=z.device)
+        if not isinstance(normalizer, Tensor):
+            return torch.full((), normalizer, dtype=wide, device=z.device)
+        if normalizer.numel() != 1:
+            raise InputError(f"normalizer must be one number, got shape {tuple(normalizer.shape)}")
+        return normalizer.detach().to(z.device, wide).reshape(())
 
 
 def _checked(weight: Tensor | None) -> Tensor | None:
-    if weight is not None and (weight.dim() != 1 or not bool((weight >= 0).all())):
-        raise InputError(f"weight must be one non-negative number a class, got {tuple(weight.shape)}: {weight}")
-    return weight
+    if weight is None or (
+        isinstance(weight, Tensor) and weight.dim() == 1 and bool(((weight >= 0) & weight.isfinite()).all())
+    ):
+        return weight
+    raise InputError(f"weight must be a tensor with one finite, non-negative number a class, got {weight}")

@@ -99,6 +99,7 @@ def accumulation_is_one_batch(make: Make) -> None:
         expect_close(sum(p[0] for p in parts), value, 1e-12, "accumulated loss")  # type: ignore[arg-type]
         expect_close(torch.cat([p[1] for p in parts]), gradient, 1e-12, "accumulated gradient")
     expect_error(InputError, "normalizer replaces", lambda: make(reduction="sum")(z, y, normalizer=3))
+    expect_error(InputError, "normalizer must be one", lambda: make()(z, y, normalizer=torch.ones(2)))
 
 
 def backward_is_autograds(make: Make) -> None:
@@ -112,6 +113,11 @@ def backward_is_autograds(make: Make) -> None:
     expect_error(
         SecondDerivativeError, "fused=False", lambda: torch.autograd.grad(criterion(z, y), z, create_graph=True)
     )
+    rows = make(reduction="none")(z, y)
+    each = torch.autograd.grad(rows, z, torch.eye(len(rows), dtype=z.dtype), retain_graph=True, is_grads_batched=True)[
+        0
+    ]
+    expect_close(each.sum(0), torch.autograd.grad(rows.sum(), z)[0], 1e-12, "a batch of gradients")
     (gradient,) = torch.autograd.grad(make(fused=False)(z, y), z, create_graph=True)
     (curvature,) = torch.autograd.grad(gradient.square().sum(), z)
     assert curvature.isfinite().all()
@@ -171,7 +177,7 @@ def bad_knobs_are_refused(make: Make) -> None:
         bad: list[Any] = ["no such choice", 3] if k.choices else [k.low - 1, k.high + 1, float("nan"), "10", None]
         for value in bad:
             expect_error(KnobError, f"{name}=", partial(make, **{name: value}))
-        expect_error(KnobError, name, partial(setattr, criterion, k.attribute, "wrong"))
+        expect_error(KnobError, name, partial(setattr, criterion, name, "wrong"))
     expect_error(KnobError, "has no no_such_knob", lambda: make(no_such_knob=1))
     expect_error(KnobError, "reduction='average'", lambda: make(reduction="average"))
 
@@ -186,6 +192,8 @@ def bad_inputs_are_refused(make: Make) -> None:
     broken = z.clone()
     broken[1, 2, 0, 3] = float("nan")
     expect_error(InputError, "NaN in 1 rows that are not ignored, first at [1, 0, 3]", lambda: make()(broken, y))
+    broken[1, 2, 0, 3] = float("inf")
+    expect_error(InputError, "inf in 1 rows that are not ignored, first at [1, 0, 3]", lambda: make()(broken, y))
     expect_error(InputError, "look like probabilities", lambda: make()(z.softmax(1), y))
     expect_error(InputError, "the class axis seems to be last: pass dim=-1", lambda: make()(z.movedim(1, -1), y))
     expect_error(InputError, "target.squeeze(1)", lambda: make()(z, y.unsqueeze(1)))

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from confide.core.errors import InputError
 from confide.core.simplex import one_hot, softmax
 from confide.losses.loss import Loss
 from confide.testing import samples
@@ -120,6 +121,30 @@ def extremes_are_finite(make: Make) -> None:
                 assert gradient.dtype == dtype, f"gradient in {gradient.dtype} for an input in {dtype}"
 
 
+def masks_are_as_declared(make: Make) -> None:
+    """A class masked with -inf is as good as absent where the card allows it, and refused where it does not."""
+    z, y = batch()
+    hidden = torch.cat((z, torch.full((8, 1), -torch.inf, dtype=z.dtype)), 1)
+    if not make().card.masked:
+        samples.expect_error(InputError, "logits have -inf in 8 rows", lambda: make()(hidden, y))
+        return
+    for target, wide in ((y, y), (samples.soft(y, 5), torch.nn.functional.pad(samples.soft(y, 5), (0, 1)))):
+        value, gradient = run(make(), hidden, wide)
+        expect_close(value, make()(z, target), 1e-12, "loss with a masked class")
+        assert gradient.isfinite().all() and not gradient[:, 5].any()
+
+
+def offsets_cost_no_digits(make: Make) -> None:
+    """In float32, a constant of a thousand on all logits costs no digits beyond those that it takes from them."""
+    if not make().card.invariant:
+        return
+    z, y = batch((64, 5), torch.float32)
+    far = z + 1000
+    for found, wanted in zip(run(make(), far, y), run(make(), far.double(), y), strict=True):
+        error = ((found.double() - wanted).abs() / wanted.abs().clamp(min=1e-3)).max()
+        assert error < 1e-4, f"relative error {error:.3g} far from zero"
+
+
 def half_is_near(make: Make) -> None:
     """In half precision value and gradient stay near those in float64 of the same logits."""
     for dtype, tolerance in ((torch.float16, 2e-3), (torch.bfloat16, 1e-2)):
@@ -159,6 +184,8 @@ METHOD_CHECKS = (
     constant_is_as_declared,
     balance_is_as_declared,
     extremes_are_finite,
+    masks_are_as_declared,
+    offsets_cost_no_digits,
     half_is_near,
     lens_is_consistent,
 )
