@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from confide.core.errors import CompilerWarning
 from confide.core.fused import Method, Run
@@ -50,10 +51,10 @@ class _Compiled:
         self._fast: Run = torch.compile(own, options=_options(device))
         self._proven = False
 
-    def __call__(self, method: Method, z: Tensor, y: Tensor, *more: Tensor | None) -> Any:
+    def __call__(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         return self._fast(method, z, y, *more) if self._proven else self._first(method, z, y, *more)
 
-    def _first(self, method: Method, z: Tensor, y: Tensor, *more: Tensor | None) -> Any:
+    def _first(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         if not _Compiled.broken:
             try:
                 return self._compile(method, z, y, *more)
@@ -66,16 +67,18 @@ class _Compiled:
         self._fast, self._proven = self._eager, True
         return result
 
-    def _compile(self, method: Method, z: Tensor, y: Tensor, *more: Tensor | None) -> Any:
-        for tensor in (
-            z,
-            y,
-            *(t for t in more if t is not None and t.shape == z.shape),
-        ):  # any number of rows and positions; the number of classes stays fixed
-            torch._dynamo.maybe_mark_dynamic(tensor, [0, tensor.dim() - 1] if z.dim() == 3 else [0])
+    def _compile(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
+        for tensor in tree_leaves((z, y, more)):
+            _let_vary(tensor, z)
         result = self._fast(method, z, y, *more)
         self._proven = True
         return result
+
+
+def _let_vary(tensor: Tensor | None, z: Tensor) -> None:
+    """Any number of rows and positions; the number of classes stays fixed."""
+    if tensor is not None and tensor.dim() and len(tensor) == len(z):
+        torch._dynamo.maybe_mark_dynamic(tensor, [0, tensor.dim() - 1] if z.dim() == 3 else [0])
 
 
 def _options(device: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ backward pass hands that buffer out.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -22,17 +22,22 @@ class Method(Protocol):
     reduction: str
     weight: Tensor | None
 
-    def loss(self, z: Tensor, y: Tensor) -> Tensor: ...
-    def shift(self, z: Tensor, y: Tensor) -> Tensor: ...
+    loss: ClassVar[Callable[..., Tensor]]  # of z, y and the method's own context
+    shift: ClassVar[Callable[..., Tensor]]
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the loss of a row depends on the other rows."""
 
 
+Context = tuple[Tensor, ...]
 Run = Callable[..., Any]
 
 
-def value(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Tensor:
+def value(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, context: Context) -> Tensor:
     """The reduced loss alone; autograd can go through it."""
     kept = clean(z, y, method.ignore_index, method.weight)
-    return reduce(method, kept, method.loss(kept.z, kept.y), denominator_of(method, kept, normalizer))
+    return reduce(method, kept, method.loss(kept.z, kept.y, *context), denominator_of(method, kept, normalizer))
 
 
 def value_and_gradient(
@@ -40,17 +45,18 @@ def value_and_gradient(
     z: Tensor,
     y: Tensor,
     normalizer: Tensor | None,
+    context: Context,
     upstream: Tensor | None = None,
     out: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The reduced loss, and its gradient on `z` (in `out`), times what comes from upstream if that is known already."""
     kept = clean(z, y, method.ignore_index, method.weight)
     denominator = denominator_of(method, kept, normalizer)
-    gradient = softmax(kept.z) - one_hot(kept.z, kept.y) - method.shift(kept.z, kept.y)
+    gradient = softmax(kept.z) - one_hot(kept.z, kept.y) - method.shift(kept.z, kept.y, *context)
     scale = kept.weight if denominator is None else kept.weight / denominator
     if upstream is not None:
         scale = scale * upstream
-    result = reduce(method, kept, method.loss(kept.z, kept.y), denominator)
+    result = reduce(method, kept, method.loss(kept.z, kept.y, *context), denominator)
     gradient = gradient * scale.unsqueeze(1)
     return result, gradient.to(z.dtype) if out is None else out.copy_(gradient)
 
@@ -71,38 +77,53 @@ def reduce(method: Method, kept: Kept, losses: Tensor, denominator: Tensor | Non
     return losses.sum() if denominator is None else losses.sum() / denominator
 
 
-def one_pass(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, compile: Callable[[Run], Run]) -> Tensor:
+def one_pass(
+    method: Method,
+    z: Tensor,
+    y: Tensor,
+    normalizer: Tensor | None,
+    context: Context,
+    compile: Callable[[Run], Run],
+) -> Tensor:
     """The reduced loss with its gradient; `compile` takes a function of this file to what should run in its place."""
-    loss: Tensor = _OnePass.apply(z, y, normalizer, method, compile)  # type: ignore[no-untyped-call]
+    loss: Tensor = _OnePass.apply(z, y, normalizer, method, compile, *context)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _OnePass(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, y: Tensor, normalizer: Tensor | None, method: Method, compile: Callable[[Run], Run]
+        ctx: Any,
+        z: Tensor,
+        y: Tensor,
+        normalizer: Tensor | None,
+        method: Method,
+        compile: Callable[[Run], Run],
+        *context: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(z, y, normalizer)
+        ctx.save_for_backward(z, y, normalizer, *context)
         ctx.method, ctx.compile, ctx.gradient = method, compile, None
         if z.dtype == torch.float16:
             # Divided by millions of pixels the gradient would underflow before a GradScaler's factor, which comes
             # from upstream, can lift it: it has to wait for that factor.
-            return compile(value)(method, z, y, normalizer)  # type: ignore[no-any-return]
-        result, ctx.gradient = in_blocks(compile(value_and_gradient), method, z, y, normalizer)
+            return compile(value)(method, z, y, normalizer, context)  # type: ignore[no-any-return]
+        result, ctx.gradient = in_blocks(compile(value_and_gradient), method, z, y, normalizer, context)
         return result
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             raise SecondDerivativeError("the fused gradient has no derivative: build the loss with fused=False")
-        if ctx.gradient is None:
-            run = ctx.compile(value_and_gradient)
-            z, y, normalizer = ctx.saved_tensors
-            return in_blocks(run, ctx.method, z, y, normalizer, upstream)[1], None, None, None, None
         # The buffer is given away, so that it can be scaled in place and adopted as .grad without a copy. Should
         # the graph have been retained for a second backward pass, that computes it again.
         gradient, ctx.gradient = ctx.gradient, None
-        return _scale(gradient, upstream), None, None, None, None
+        if gradient is None:
+            z, y, normalizer, *context = ctx.saved_tensors
+            run = ctx.compile(value_and_gradient)
+            gradient = in_blocks(run, ctx.method, z, y, normalizer, tuple(context), upstream)[1]
+        else:
+            gradient = _scale(gradient, upstream)
+        return gradient, *[None] * (len(ctx.needs_input_grad) - 1)
 
 
 def _scale(gradient: Tensor, upstream: Tensor) -> Tensor:
@@ -116,19 +137,27 @@ def _scale(gradient: Tensor, upstream: Tensor) -> Tensor:
 
 
 def in_blocks(
-    run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, upstream: Tensor | None = None
+    run: Run,
+    method: Method,
+    z: Tensor,
+    y: Tensor,
+    normalizer: Tensor | None,
+    context: Context,
+    upstream: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`value_and_gradient` block by block, where a few numbers for every row would take more memory than the logits."""
     rows, columns = _cuts(z)
-    if rows * columns == 1 or method.reduction == "none":
-        result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, upstream)
+    if rows * columns == 1 or method.reduction == "none" or method.coupled:
+        result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, context, upstream)
         return result
     if method.reduction == "mean" and normalizer is None:
         wide = torch.promote_types(z.dtype, torch.float32)
         normalizer = mass_of(y, method.ignore_index, method.weight, wide).sum()
     gradient = torch.empty_like(z)
-    blocks = zip(*(_split(x, rows, columns) for x in (z, y, gradient)), strict=True)
-    parts = [run(method, block, labels, normalizer, upstream, out)[0] for block, labels, out in blocks]
+    blocks = zip(*(_split(x, rows, columns) for x in (z, y, gradient, *context)), strict=True)
+    parts = [
+        run(method, block, labels, normalizer, tuple(more), upstream, out)[0] for block, labels, out, *more in blocks
+    ]
     return torch.stack(parts).sum(), gradient
 
 

@@ -78,6 +78,13 @@ def mass_of(y: Tensor, ignore_index: int, weight: Tensor | None, dtype: torch.dt
     return (y.sum(1) > 0).to(dtype) if y.is_floating_point() else _labelled(y, ignore_index, weight, dtype)[2]
 
 
+def weight_of(y: Tensor, ignore_index: int, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The `weight` that `clean` would give, from the target alone."""
+    if not y.is_floating_point():
+        return _labelled(y, ignore_index, weight, dtype)[2]
+    return y.to(dtype).sum(1) if weight is None else torch.tensordot(weight.to(dtype), y.to(dtype), dims=([0], [1]))
+
+
 def _labelled(y: Tensor, ignore_index: int, weight: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     """Labels within range, which rows to keep, and the weight of each row."""
     y = y.long()  # before comparing: in uint8 an ignore_index of -1 would wrap to 255

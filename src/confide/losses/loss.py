@@ -5,10 +5,13 @@ float32 or wider, y: labels (N,) or (N, M), or probabilities shaped like z):
 
     loss(z, y)    one number a row
     shift(z, y)   how far the label that it secretly trains toward lies from the given one: softmax - one_hot - dloss/dz
+
+A method that looks beyond its row, at neighbouring labels, an image or the rest of the batch, also has `context`; what
+that returns is handed to both verbs behind y.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,10 +21,12 @@ from torch import Tensor, nn
 from confide.core import fused, lens
 from confide.core.compiler import compiled, pays
 from confide.core.errors import InputError, KnobError
+from confide.core.fused import Context
 from confide.core.knobs import knob, knobs_of
-from confide.core.rows import Kept, Rows, arrange, clean
+from confide.core.rows import Kept, Rows, arrange, clean, weight_of
 from confide.core.simplex import cross_entropy, one_hot
 from confide.core.validate import check_values
+from confide.losses.card import Card as Card
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -30,21 +35,6 @@ else:
     def dataclass_transform(**_: Any) -> Any:
         """Only type checkers need the real one."""
         return lambda cls: cls
-
-
-@dataclass(frozen=True)
-class Card:
-    """What a reader of the method's page wants to know."""
-
-    title: str
-    cite: str
-    group: str
-    formula: str
-    summary: str
-    differs: str  # where paper, table and released code disagree, and which is followed
-    invariant: bool = True  # a constant added to all logits of a row changes nothing
-    balanced: bool = True  # the gradient of a row sums to zero: nothing pushes all logits together
-    masked: bool = False  # classes may be masked with logits of -inf
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(knob,))
@@ -68,6 +58,8 @@ class Loss(_Typed):
 
     card: ClassVar[Card]
     limits: ClassVar[tuple[tuple[dict[str, Any], nn.Module], ...]]  # settings, and the loss that they give
+    loss: ClassVar[Callable[..., Tensor]]  # (z, y, *context): one number a row
+    shift: ClassVar[Callable[..., Tensor]]  # (z, y, *context): softmax - one_hot - dloss/dz, in closed form
 
     _aliases: ClassVar[dict[str, str]] = {}
 
@@ -107,57 +99,72 @@ class Loss(_Typed):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A knob can be set by its name as an argument, too, where its attribute has another one.
+        if name == "reduction" and value == "none" and self.coupled:
+            raise KnobError(
+                f"reduction='none' is not possible: {type(self).__name__} measures the batch as a whole, so that its "
+                "rows have no losses of their own; use 'mean' or 'sum'"
+            )
         super().__setattr__(self._aliases.get(name, name), value)
 
-    def loss(self, z: Tensor, y: Tensor) -> Tensor:
-        """One number a row."""
-        raise NotImplementedError
+    @property
+    def coupled(self) -> bool:
+        """Whether the loss of a row depends on the other rows."""
+        return self.card.coupled
 
-    def shift(self, z: Tensor, y: Tensor) -> Tensor:
-        """softmax - one_hot - dloss/dz, in closed form."""
-        raise NotImplementedError
+    def context(self, rows: Rows) -> Context:
+        """What the loss of a row needs to know beyond that row: tensors shaped like z or y, finite, without gradient.
 
-    def forward(self, input: Tensor, target: Tensor, *, normalizer: float | Tensor | None = None) -> Tensor:
+        A coupled method may return any tensors. Overriding methods add keywords of `forward` as they need them.
+        """
+        return ()
+
+    def row_weight(self, rows: Rows) -> Tensor:
+        """What each row counts for, shaped like an index target: 0 if ignored. For the context of coupled methods."""
+        return weight_of(rows.y, self.ignore_index, self.weight, torch.promote_types(rows.z.dtype, torch.float32))
+
+    def forward(
+        self, input: Tensor, target: Tensor, *, normalizer: float | Tensor | None = None, **side: Any
+    ) -> Tensor:
         """The reduced loss.
 
         `normalizer` replaces the mean's denominator. With gradient accumulation pass the number (or weight) of kept
         labels in the whole batch; under DDP, which averages gradients, their total over all ranks divided by the
-        number of ranks. The gradient is then exactly that of one big batch.
+        number of ranks. The gradient is then exactly that of one big batch. `side` goes to the method's `context`.
         """
         rows = arrange(input, target, self.dim)
         divisor = self._divisor(normalizer, rows.z)
         if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-            result = fused.value(self, rows.z, rows.y, divisor)
+            result = fused.value(self, rows.z, rows.y, divisor, self._context(rows, side))
         else:
-            result = self._run(rows, divisor)
+            result = self._run(rows, divisor, side)
         return result.reshape(rows.shape) if self.reduction == "none" else result
 
     @torch.no_grad()
-    def terms(self, input: Tensor, target: Tensor) -> dict[str, Tensor]:
+    def terms(self, input: Tensor, target: Tensor, **side: Any) -> dict[str, Tensor]:
         """For logging: the loss, its cross-entropy and penalty, and the share of entries where the penalty acts."""
-        rows, kept = self._kept(input, target)
+        rows, kept, context = self._kept(input, target, side)
         denominator = fused.denominator_of(self, kept, None)
         loss, ce = (
             fused.reduce(self, kept, row, denominator).reshape(rows.shape if self.reduction == "none" else ())
-            for row in (self.loss(kept.z, kept.y), cross_entropy(kept.z, kept.y))
+            for row in (self.loss(kept.z, kept.y, *context), cross_entropy(kept.z, kept.y))
         )
         keep = (kept.mass != 0).unsqueeze(1)
-        acts = (self.shift(kept.z, kept.y) != 0) & keep
+        acts = (self.shift(kept.z, kept.y, *context) != 0) & keep
         active = acts.sum() / (keep.sum() * kept.z.shape[1]).clamp(min=1)
         return {"loss": loss, "ce": ce, "penalty": loss - ce, "active": active}
 
     @torch.no_grad()
-    def smoothing(self, input: Tensor, target: Tensor) -> lens.Smoothing:
+    def smoothing(self, input: Tensor, target: Tensor, **side: Any) -> lens.Smoothing:
         """How much each label is softened and where: f and C of the ACLS paper's Eq. 8, shaped like `input`."""
-        rows, kept = self._kept(input, target)
-        pair = lens.smoothing(self.shift(kept.z, kept.y), kept.z)
+        rows, kept, context = self._kept(input, target, side)
+        pair = lens.smoothing(self.shift(kept.z, kept.y, *context), kept.z)
         return lens.Smoothing(*(rows.restore(x * (kept.mass != 0).unsqueeze(1)) for x in pair))
 
     @torch.no_grad()
-    def target(self, input: Tensor, target: Tensor) -> Tensor:
+    def target(self, input: Tensor, target: Tensor, **side: Any) -> Tensor:
         """The label toward which the method effectively trains, shaped like `input`; 0 in ignored rows."""
-        rows, kept = self._kept(input, target)
-        label = one_hot(kept.z, kept.y) + self.shift(kept.z, kept.y)
+        rows, kept, context = self._kept(input, target, side)
+        label = one_hot(kept.z, kept.y) + self.shift(kept.z, kept.y, *context)
         return rows.restore(label * (kept.mass != 0).unsqueeze(1))
 
     def extra_repr(self) -> str:
@@ -166,26 +173,31 @@ class Loss(_Typed):
         options = [(name, getattr(self, name), k.default) for name, k in knobs_of(Loss).items()]
         return ", ".join(own + [f"{name}={value!r}" for name, value, default in options if value != default])
 
-    def _run(self, rows: Rows, divisor: Tensor | None) -> Tensor:
+    def _run(self, rows: Rows, divisor: Tensor | None, side: dict[str, Any]) -> Tensor:
         """Pick the cheapest way that does what is needed."""
         z, y = rows.z, rows.y
         self._check(rows)
         self._batches += 1
+        context = self._context(rows, side)
         if self.fused is False or y.requires_grad:
-            return fused.value(self, z, y, divisor)
+            return fused.value(self, z, y, divisor, context)
         compiles = self.fused is True or pays(z, self._batches)
 
         def ready(run: fused.Run) -> fused.Run:
             return compiled(run, self, z, y, divisor) if compiles else run
 
         if z.requires_grad and torch.is_grad_enabled():
-            return fused.one_pass(self, z, y, divisor, ready)
-        return ready(fused.value)(self, z, y, divisor)  # type: ignore[no-any-return]
+            return fused.one_pass(self, z, y, divisor, context, ready)
+        return ready(fused.value)(self, z, y, divisor, context)  # type: ignore[no-any-return]
 
-    def _kept(self, input: Tensor, target: Tensor) -> tuple[Rows, Kept]:
+    def _kept(self, input: Tensor, target: Tensor, side: dict[str, Any]) -> tuple[Rows, Kept, Context]:
         rows = arrange(input, target, self.dim)
         self._check(rows)
-        return rows, clean(rows.z, rows.y, self.ignore_index, self.weight)
+        return rows, clean(rows.z, rows.y, self.ignore_index, self.weight), self._context(rows, side)
+
+    @torch.no_grad()
+    def _context(self, rows: Rows, side: dict[str, Any]) -> Context:
+        return self.context(rows, **side)
 
     def _check(self, rows: Rows) -> None:
         if self.weight is not None and len(self.weight) != rows.z.shape[1]:
