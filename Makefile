@@ -1,12 +1,12 @@
 # make demo   train, compare and draw on real data, in under two minutes
 # make test   all tests
 # make check  format, lint, types, layers
-# make bench  time and memory of every loss beside torch's cross-entropy
+# make bench  time and memory of every loss beside torch's cross-entropy; bench-peers: beside other libraries, too
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench bench-peers clean
 
 demo: .venv/demo
 	$(BIN)/confide demo
@@ -27,6 +27,9 @@ format: .venv/dev
 bench: .venv/dev
 	$(BIN)/python benchmarks/losses.py
 
+bench-peers: .venv-peers/ready
+	.venv-peers/bin/python benchmarks/losses.py --peers
+
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cli,plots]'
 	touch $@
@@ -38,5 +41,13 @@ bench: .venv/dev
 .venv:
 	$(PYTHON) -m venv .venv
 
+# An environment of their own: torchvision, which some of them need, breaks other packages next to a CPU build of torch.
+.venv-peers/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --constraint constraints.txt --editable '.[cli,plots]' \
+		monai==1.6.1 kornia==0.9.0 label-relaxation==0.2.1 timm==1.0.31 torchvision==0.28.0 \
+		torch-uncertainty==0.13.0 lightning scikit-learn
+	touch $@
+
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache

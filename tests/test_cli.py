@@ -19,7 +19,7 @@ from confide.losses import ALL
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.label_smoothing import LabelSmoothing
 from confide.losses.mbls import MbLS
-from confide.report.table import curve
+from confide.report.curves import curve
 from confide.study import demo
 
 # Typer colours for a CI service even into a pipe.
@@ -122,7 +122,7 @@ def test_show_prints_the_whole_card(method, columns, capsys, monkeypatch):
     for name, knob in knobs_of(method).items():
         assert {name, str(knob.default), *knob.range.split(), *knob.doc.split()} <= words
     assert ("changes nothing" in out) == card.invariant or "changes nothing" in card.differs
-    assert ("does not sum to zero" in " ".join(out.split())) != card.balanced
+    assert ("The gradient of a row does not sum to zero" in " ".join(out.split())) != card.balanced
 
 
 def test_show_takes_dashes_and_underscores(capsys, monkeypatch):

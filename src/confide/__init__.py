@@ -12,10 +12,24 @@ if TYPE_CHECKING:
     from confide.losses.acls import ACLS as ACLS
     from confide.losses.acls import ACLSHeld as ACLSHeld
     from confide.losses.acls import ACLSReleased as ACLSReleased
+    from confide.losses.brier import Brier as Brier
+    from confide.losses.confidence_penalty import ConfidencePenalty as ConfidencePenalty
+    from confide.losses.cpc import CPC as CPC
+    from confide.losses.crl import CRL as CRL
     from confide.losses.cross_entropy import CrossEntropy as CrossEntropy
+    from confide.losses.dca import DCA as DCA
+    from confide.losses.dual_focal import DualFocal as DualFocal
+    from confide.losses.focal import Focal as Focal
+    from confide.losses.focal import FocalSD as FocalSD
     from confide.losses.label_relaxation import LabelRelaxation as LabelRelaxation
     from confide.losses.label_smoothing import LabelSmoothing as LabelSmoothing
     from confide.losses.mbls import MbLS as MbLS
+    from confide.losses.mbls_squared import MbLSSquared as MbLSSquared
+    from confide.losses.mdca import MDCA as MDCA
+    from confide.losses.mmce import MMCE as MMCE
+    from confide.losses.nacl import NACL as NACL
+    from confide.losses.soft_ece import SoftECE as SoftECE
+    from confide.losses.svls import SVLS as SVLS
     from confide.metrics.accuracy import Accuracy as Accuracy
     from confide.metrics.ece import ECE as ECE
     from confide.metrics.nll import NLL as NLL
@@ -28,12 +42,26 @@ _HOMES = {
     "ACLSHeld": "losses.acls",
     "ACLSReleased": "losses.acls",
     "Accuracy": "metrics.accuracy",
+    "Brier": "losses.brier",
+    "CPC": "losses.cpc",
+    "CRL": "losses.crl",
+    "ConfidencePenalty": "losses.confidence_penalty",
     "CrossEntropy": "losses.cross_entropy",
+    "DCA": "losses.dca",
+    "DualFocal": "losses.dual_focal",
     "ECE": "metrics.ece",
+    "Focal": "losses.focal",
+    "FocalSD": "losses.focal",
     "LabelRelaxation": "losses.label_relaxation",
     "LabelSmoothing": "losses.label_smoothing",
+    "MDCA": "losses.mdca",
+    "MMCE": "losses.mmce",
     "MbLS": "losses.mbls",
+    "MbLSSquared": "losses.mbls_squared",
+    "NACL": "losses.nacl",
     "NLL": "metrics.nll",
+    "SVLS": "losses.svls",
+    "SoftECE": "losses.soft_ece",
 }
 __all__ = sorted(_HOMES)
 

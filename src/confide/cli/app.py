@@ -8,11 +8,13 @@ import typer
 EXAMPLES = """\
 [bold]Examples[/bold]
 
-[green]confide methods[/green]      what there is
+[green]confide methods[/green]               what there is
 
-[green]confide show acls[/green]    one method: formula, knobs, and a plot of what it does
+[green]confide show acls[/green]             one method: formula, knobs, plots
 
-[green]confide demo[/green]         train and compare five methods on a small image set that ships with confide
+[green]confide suggest logits.npz[/green]    a margin for your data, from saved logits
+
+[green]confide demo[/green]                  train and compare five methods, in two minutes
 """
 DEMO_EXAMPLES = """\
 [bold]Examples[/bold]
@@ -20,6 +22,30 @@ DEMO_EXAMPLES = """\
 [green]confide demo[/green]
 
 [green]confide demo --seeds 1 --epochs 10 --output quick.svg[/green]
+"""
+SHOW_EXAMPLES = """\
+[bold]Examples[/bold]
+
+[green]confide show mbls[/green]
+
+[green]confide show mbls --save mbls.png[/green]
+
+[green]confide show --compare mbls acls mdca --save three.svg[/green]
+"""
+SUGGEST = (
+    "Propose margin and strength for MbLS and ACLS from the logits of a trained network.\n\n"
+    "With labels: were every logit distance cut at a margin, these predictions would, at one margin, be as confident "
+    "on average as they are right. The proposal lies half way from there to the papers' margin (6; 10 for 20 classes "
+    "or more and for segmentation), if that is larger. Without labels it is the papers', unless hardly a distance "
+    "exceeds it.\n\n"
+    "It tells how many distances it would act on. What it does to accuracy, only training can tell."
+)
+SUGGEST_EXAMPLES = """\
+[bold]Examples[/bold]
+
+[green]confide suggest logits.npz[/green]
+
+[green]confide suggest segmentation.npz --ignore-index 255[/green]
 """
 # Shown in the help only, which must not import the study to ask; a test compares.
 SEEDS, EPOCHS = 3, 40
@@ -54,14 +80,43 @@ def methods() -> None:
     page.print_all()
 
 
-@app.command(epilog="[bold]Example[/bold]\n\n[green]confide show mbls[/green]")
+@app.command(epilog=SHOW_EXAMPLES)
 def show(
-    name: Annotated[str, typer.Argument(help="Name of a method, as 'confide methods' lists it; any case.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="A method, as 'confide methods' lists it; any case.")
+    ],
+    compare: Annotated[bool, typer.Option("--compare", help="Several methods on the same logits.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curves, too: a .png or .svg file.")
+    ] = None,
 ) -> None:
     """Explain one method: formula, knobs, where its sources disagree, and a plot of how it softens labels."""
     from confide.cli import card, methods
+    from confide.cli import compare as page
 
-    card.print_card(methods.find(name))
+    if compare or len(names) > 1:
+        page.print_comparison(names, compare, save)
+    else:
+        card.print_card(methods.find(names[0]), save)
+
+
+@app.command(help=SUGGEST, epilog=SUGGEST_EXAMPLES)
+def suggest(
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOGITS.NPZ",
+            help="An array 'logits' with classes on axis 1 and, better still, 'labels': numpy.savez(path, logits=..., "
+            "labels=...). Held-out data, not what the network was trained on.",
+        ),
+    ],
+    ignore_index: Annotated[int, typer.Option(help="Label of samples to leave out.")] = -100,
+    dim: Annotated[int, typer.Option(help="The class axis of the logits.")] = 1,
+) -> None:
+    """Propose a margin; SUGGEST says how."""
+    from confide.cli import suggest as page
+
+    page.run(predictions, ignore_index, dim)
 
 
 @app.command(epilog=DEMO_EXAMPLES)

@@ -10,6 +10,8 @@ from typing import NoReturn
 from rich.console import Console
 
 WIDEST = 120  # longer lines are hard to read
+PROSE = 100  # the widest that running text may get
+INDENT = (0, 0, 0, 2)
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,11 @@ class Glyphs:
     thin: str
     thick: str
     plus_minus: str
+    dot: str
 
 
-FANCY = Glyphs(braille=True, corner="└", wall="│", tick="┤", thin="─", thick="━", plus_minus="±")
-PLAIN = Glyphs(braille=False, corner="+", wall="|", tick="|", thin="-", thick="=", plus_minus="+-")
+FANCY = Glyphs(braille=True, corner="└", wall="│", tick="┤", thin="─", thick="━", plus_minus="±", dot="·")
+PLAIN = Glyphs(braille=False, corner="+", wall="|", tick="|", thin="-", thick="=", plus_minus="+-", dot=".")
 
 
 def open_console() -> Console:
@@ -39,7 +42,7 @@ def open_console() -> Console:
 def glyphs(console: Console) -> Glyphs:
     """Plain ones where the encoding of the output lacks the fancy ones."""
     try:
-        "└│┤─━±⣿".encode(console.encoding)
+        "└│┤─━±·⣿".encode(console.encoding)
     except (UnicodeEncodeError, LookupError):
         return PLAIN
     return FANCY

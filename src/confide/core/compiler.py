@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from confide.core.errors import CompilerWarning
-from confide.core.fused import Method, Run
+from confide.core.fused import Method, Run, unrolls
 
 # In elements of the logits. Compiling takes seconds, so it waits until a loop shows itself, or a tensor is so large
 # that one eager step hurts (several times the time and memory); the tiniest are as quick without.
 TINY, LARGE, LOOP = 1 << 10, 1 << 17, 10
+SERIAL = 1 << 15  # below, a second thread costs more than it brings, above all on a busy machine
 
 _compiled: dict[Hashable, "_Compiled"] = {}
 
@@ -25,15 +26,20 @@ def pays(z: Tensor, calls: int) -> bool:
     return size >= LARGE or (size >= TINY and calls > LOOP)
 
 
+def traced() -> bool:
+    """Whether this call is being compiled or transformed, so that nothing may be decided by looking at values."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
     """The compiled form of `run`, a function of `core.fused`, for this kind of method and input."""
     key = (
-        run, type(method), method.reduction, method.weight is None, normalizer is None,
-        z.dim(), z.shape[1], z.dtype, y.dtype, z.device.type,
+        run, type(method), method.fits_labels, method.reduction, method.weight is None, normalizer is None,
+        z.dim(), z.shape[1], z.numel() < SERIAL, z.dtype, y.dtype, z.device.type,
     )  # fmt: skip
     entry = _compiled.get(key)
     if entry is None:
-        entry = _compiled[key] = _Compiled(run, type(method).__name__, z.device.type)
+        entry = _compiled[key] = _Compiled(run, type(method).__name__, _options(method, z))
     return entry
 
 
@@ -42,13 +48,13 @@ class _Compiled:
 
     broken = False
 
-    def __init__(self, run: Run, name: str, device: str) -> None:
+    def __init__(self, run: Run, name: str, options: dict[str, Any]) -> None:
         # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object: each
         # entry gets its own.
         code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}")
         self._eager = run
         own = types.FunctionType(code, run.__globals__, code.co_name, run.__defaults__)
-        self._fast: Run = torch.compile(own, options=_options(device))
+        self._fast: Run = torch.compile(own, options=options)
         self._proven = False
 
     def __call__(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
@@ -81,7 +87,7 @@ def _let_vary(tensor: Tensor | None, z: Tensor) -> None:
         torch._dynamo.maybe_mark_dynamic(tensor, [0, tensor.dim() - 1] if z.dim() == 3 else [0])
 
 
-def _options(device: str) -> dict[str, Any]:
+def _options(method: Method, z: Tensor) -> dict[str, Any]:
     from torch._inductor.custom_graph_pass import CustomGraphPass  # not before a compiler is needed
 
     class MergeEqual(CustomGraphPass):
@@ -94,8 +100,19 @@ def _options(device: str) -> dict[str, Any]:
             return "confide.merge_equal.1"
 
     options: dict[str, Any] = {"post_grad_custom_pre_pass": MergeEqual()}
-    # Unrolled over a few classes, reductions make the CPU compiler keep whole arrays of intermediate results.
-    return options | ({"unroll_reductions_threshold": 1} if device == "cpu" else {})
+    if z.device.type != "cpu":
+        return options
+    if not unrolls(method, z):
+        # Unrolled, reductions over a few classes make the CPU compiler keep whole arrays of intermediate results.
+        return options | {"unroll_reductions_threshold": 1}
+    # Nothing is stored on the way that can be computed again, so that one loop over the positions remains.
+    return options | {
+        "unroll_reductions_threshold": z.shape[1] + 1,
+        "max_pointwise_cat_inputs": 0,
+        "realize_reads_threshold": 24,
+        "realize_acc_reads_threshold": 64,
+        "realize_opcount_threshold": 300,
+    }
 
 
 def merge_equal(graph: torch.fx.Graph) -> None:

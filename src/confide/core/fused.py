@@ -12,7 +12,7 @@ from torch import Tensor
 
 from confide.core.errors import SecondDerivativeError
 from confide.core.rows import Kept, clean, mass_of
-from confide.core.simplex import one_hot, softmax
+from confide.core.simplex import cross_entropy, one_hot, softmax
 
 
 class Method(Protocol):
@@ -21,6 +21,7 @@ class Method(Protocol):
     ignore_index: int
     reduction: str
     weight: Tensor | None
+    fits_labels: bool  # False for the loss without its cross-entropy
 
     loss: ClassVar[Callable[..., Tensor]]  # of z, y and the method's own context
     shift: ClassVar[Callable[..., Tensor]]
@@ -37,7 +38,8 @@ Run = Callable[..., Any]
 def value(method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None, context: Context) -> Tensor:
     """The reduced loss alone; autograd can go through it."""
     kept = clean(z, y, method.ignore_index, method.weight)
-    return reduce(method, kept, method.loss(kept.z, kept.y, *context), denominator_of(method, kept, normalizer))
+    context = beyond(method, kept, context)
+    return reduce(method, kept, losses_of(method, kept, context), denominator_of(method, kept, normalizer))
 
 
 def value_and_gradient(
@@ -51,14 +53,37 @@ def value_and_gradient(
 ) -> tuple[Tensor, Tensor]:
     """The reduced loss, and its gradient on `z` (in `out`), times what comes from upstream if that is known already."""
     kept = clean(z, y, method.ignore_index, method.weight)
+    context = beyond(method, kept, context)
     denominator = denominator_of(method, kept, normalizer)
-    gradient = softmax(kept.z) - one_hot(kept.z, kept.y) - method.shift(kept.z, kept.y, *context)
+    shift = method.shift(kept.z, kept.y, *context)
+    gradient = softmax(kept.z) - one_hot(kept.z, kept.y) - shift if method.fits_labels else -shift
     scale = kept.weight if denominator is None else kept.weight / denominator
     if upstream is not None:
         scale = scale * upstream
-    result = reduce(method, kept, method.loss(kept.z, kept.y, *context), denominator)
+    result = reduce(method, kept, losses_of(method, kept, context), denominator)
     gradient = gradient * scale.unsqueeze(1)
+    if unrolls(method, z) and torch.compiler.is_compiling():
+        gradient = torch.stack(gradient.unbind(1), 1)
     return result, gradient.to(z.dtype) if out is None else out.copy_(gradient)
+
+
+def unrolls(method: Method, z: Tensor) -> bool:
+    """Whether to compile dense logits class by class: one loop does it all with so few, if rows do not wait for others.
+
+    More classes take minutes to compile.
+    """
+    return z.dim() == 3 and z.shape[1] <= 4 and z.device.type == "cpu" and not method.coupled
+
+
+def beyond(method: Method, kept: Kept, context: Context) -> Context:
+    """What the verbs get behind z and y: coupled methods also the weight of every row."""
+    return (kept.weight, *context) if method.coupled else context
+
+
+def losses_of(method: Method, kept: Kept, context: Context) -> Tensor:
+    """One number a row."""
+    losses = method.loss(kept.z, kept.y, *context)
+    return losses if method.fits_labels else losses - cross_entropy(kept.z, kept.y)
 
 
 def denominator_of(method: Method, kept: Kept, normalizer: Tensor | None) -> Tensor | None:
@@ -107,7 +132,7 @@ class _OnePass(torch.autograd.Function):
             # Divided by millions of pixels the gradient would underflow before a GradScaler's factor, which comes
             # from upstream, can lift it: it has to wait for that factor.
             return compile(value)(method, z, y, normalizer, context)  # type: ignore[no-any-return]
-        result, ctx.gradient = in_blocks(compile(value_and_gradient), method, z, y, normalizer, context)
+        result, ctx.gradient = in_blocks(compile(value_and_gradient), method, z.detach(), y, normalizer, context)
         return result
 
     @staticmethod
@@ -146,13 +171,14 @@ def in_blocks(
     upstream: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`value_and_gradient` block by block, where a few numbers for every row would take more memory than the logits."""
-    rows, columns = _cuts(z)
-    if rows * columns == 1 or method.reduction == "none" or method.coupled:
-        result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, context, upstream)
-        return result
-    if method.reduction == "mean" and normalizer is None:
+    rows, columns = (1, 1) if unrolls(method, z) else _cuts(z)
+    pieces = 1 if method.reduction == "none" or method.coupled else rows * columns
+    if (pieces > 1 or unrolls(method, z)) and method.reduction == "mean" and normalizer is None:
         wide = torch.promote_types(z.dtype, torch.float32)
         normalizer = mass_of(y, method.ignore_index, method.weight, wide).sum()
+    if pieces == 1:
+        result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, context, upstream)
+        return result
     gradient = torch.empty_like(z)
     blocks = zip(*(_split(x, rows, columns) for x in (z, y, gradient, *context)), strict=True)
     parts = [

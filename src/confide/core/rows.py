@@ -27,6 +27,12 @@ class Rows(NamedTuple):
             return x.reshape(*self.shape, x.shape[1]).movedim(-1, self.axis)
         return x.reshape(*self.shape[: self.axis], x.shape[1], *self.shape[self.axis :])
 
+    def follow(self, x: Tensor) -> Tensor:
+        """Bring a tensor (N, C, d1, ..., dk) to the layout of `z`."""
+        if self.last:
+            return x.movedim(1, -1).reshape(-1, x.shape[1])
+        return x.movedim(1, self.axis).reshape(self.z.shape[0], x.shape[1], *self.z.shape[2:])
+
 
 class Kept(NamedTuple):
     """Rows that are safe to compute on: ignored ones hold zeros and weigh nothing."""

@@ -3,10 +3,13 @@
 They are written from the same few operations, so that a compiler merges what several of them share.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+_LOG2_E = math.log2(math.e)
 
 
 def top(z: Tensor) -> Tensor:
@@ -32,8 +35,9 @@ def log_norm(low: Tensor) -> Tensor:
 
 def softmax(z: Tensor) -> Tensor:
     """Probabilities."""
-    raised = lowered(z).exp()
-    return raised / raised.sum(1, keepdim=True)
+    # Not exp / sum(exp), and to base 2: the CPU compiler keeps an exp that is used twice as a whole array.
+    low = lowered(z)
+    return ((low - log_norm(low)) * _LOG2_E).exp2()
 
 
 def one_hot(z: Tensor, y: Tensor) -> Tensor:
@@ -57,8 +61,7 @@ def expected(loss: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> Tensor:
     """A loss of the true class's log-probability, or its expectation under a soft target."""
     low = lowered(z)
     if y.is_floating_point():
-        # A class that the target rules out may be masked with -inf, where the loss is infinite.
-        return torch.where(y > 0, y * loss(low - log_norm(low)), 0.0).sum(1)
+        return (y * loss(_allowed(low - log_norm(low), y))).sum(1)
     return loss(low.gather(1, y.unsqueeze(1)) - log_norm(low)).squeeze(1)
 
 
@@ -66,11 +69,16 @@ def expected_shift(slope: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> T
     """The label shift of `expected`, from the negated derivative of its loss (1 for cross-entropy)."""
     low = lowered(z)
     if y.is_floating_point():
-        spared = y - y * slope(low - log_norm(low))
+        spared = y - y * slope(_allowed(low - log_norm(low), y))
         return softmax(z) * spared.sum(1, keepdim=True) - spared
     pull = slope(low.gather(1, y.unsqueeze(1)) - log_norm(low))
     # By softmax and one_hot themselves, so that where the slope is 0 the gradient is exactly 0.
     return (softmax(z) - one_hot(z, y)) * (1 - pull)
+
+
+def _allowed(log_p: Tensor, q: Tensor) -> Tensor:
+    """Log-probabilities without the classes that a soft target rules out: masked with -inf they would give NaN."""
+    return torch.where(q > 0, log_p, 0.0)
 
 
 def cross_entropy(z: Tensor, y: Tensor) -> Tensor:

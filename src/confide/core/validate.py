@@ -19,7 +19,7 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
     keep = y.sum(1) != 0 if soft else y.long() != ignore_index
     bad_target = keep & (_bad_rows(y) if soft else bad_labels(rows))
     bad_logits = keep & ~(_top_is_finite(z) if masked else z.isfinite().all(1))
-    simplex = keep.any() & (_on_simplex(z) | ~keep).all()
+    simplex = keep.any() & (on_simplex(z) | ~keep).all()
     flags = torch.stack((bad_target.any(), bad_logits.any(), simplex)).tolist()
     if flags[0]:
         raise InputError(_soft_message(rows, bad_target) if soft else label_message(rows, bad_target))
@@ -27,6 +27,25 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
         raise InputError(_logit_message(rows, bad_logits))
     if flags[2]:
         raise InputError(_PROBABILITIES)
+
+
+def check_weight(weight: Tensor | None) -> Tensor | None:
+    """Return class weights as they are, unless they cannot be meant."""
+    if weight is None or (
+        isinstance(weight, Tensor) and weight.dim() == 1 and bool(((weight >= 0) & weight.isfinite()).all())
+    ):
+        return weight
+    raise InputError(f"weight must be a tensor with one finite, non-negative number a class, got {weight}")
+
+
+def one_number(normalizer: float | Tensor, z: Tensor) -> Tensor:
+    """The caller's denominator as a tensor beside the logits, in float32 or wider."""
+    wide = torch.promote_types(z.dtype, torch.float32)
+    if not isinstance(normalizer, Tensor):
+        return torch.full((), normalizer, dtype=wide, device=z.device)
+    if normalizer.numel() != 1:
+        raise InputError(f"normalizer must be one number, got shape {tuple(normalizer.shape)}")
+    return normalizer.detach().to(z.device, wide).reshape(())
 
 
 _PROBABILITIES = (
@@ -55,7 +74,8 @@ def _tolerance(p: Tensor) -> float:
     return 1e-2 if p.element_size() == 2 else 1e-3
 
 
-def _on_simplex(z: Tensor) -> Tensor:
+def on_simplex(z: Tensor) -> Tensor:
+    """Rows that are non-negative and sum to 1."""
     return (z.amin(1) >= 0) & (z.amax(1) <= 1) & ((z.float().sum(1) - 1).abs() <= _tolerance(z))
 
 

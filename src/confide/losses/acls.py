@@ -1,10 +1,18 @@
 """ACLS: pull the largest logit down and far-away logits up, but only past a margin. Three readings of one paper."""
 
-from torch import Tensor, where
+from dataclasses import replace
+from typing import Any
 
+from torch import Tensor, ones_like, where
+
+from confide.core.batch import misplaced
+from confide.core.fused import Context
+from confide.core.groups import Group
 from confide.core.knobs import knob
+from confide.core.rows import Rows
 from confide.core.simplex import bottom, cross_entropy, lowest, predicted, top
 from confide.losses.cross_entropy import CrossEntropy
+from confide.losses.history import PAIRED, History, example_index, history_of, shares
 from confide.losses.loss import Card, Loss
 
 _CITE = "Park et al., ICCV 2023"
@@ -20,6 +28,8 @@ class ACLS(Loss):
     form: str = knob(
         default="full", choices=("full", "adaptive", "conditional"), doc="the whole, or an ablation of Table 5"
     )
+    condition: str = knob(default="margin", choices=("margin", "ranking"), doc="when it acts: the margin, or as CRL")
+    size: int = knob(default=0, low=0, high=1 << 40, doc="training samples, for condition='ranking'; fixed when built")
     card = Card(
         title="Adaptive and conditional label smoothing",
         cite=_CITE,
@@ -31,34 +41,75 @@ class ACLS(Loss):
             "the gradient of no function (ACLSHeld: it drifts); the released code subtracts no minimum "
             "(ACLSReleased). Differentiated in full the gradient sums to zero over the classes and a constant added "
             "to all logits changes nothing. `form` gives the ablations of Table 5: 'adaptive' has no condition (the "
-            "squares of the distances minus M as they are), 'conditional' a constant push."
+            "squares of the distances minus M as they are), 'conditional' a constant push. condition='ranking' is row "
+            "3 of Table 6, of which there is no released code: the push of 'adaptive' (or a constant one) on rows "
+            "that stand in the wrong order of confidence to the next row of the batch or to the one before, by how "
+            "often the samples were right so far. It needs size= and index=, see losses/history.py."
         ),
     )
     limits = (({"top": 0.0, "rest": 0.0}, CrossEntropy()),)
 
-    def loss(self, z: Tensor, y: Tensor) -> Tensor:
+    def __post_init__(self) -> None:
+        self.history = History(self.size) if self.size or self.condition == "ranking" else None
+
+    @classmethod
+    def example(cls, **settings: Any) -> "ACLS":
+        if settings.get("condition") != "ranking":
+            return cls(**settings)
+        loss = cls(**{"size": 64} | settings)
+        loss.history = History.example()
+        return loss
+
+    @property
+    def traits(self) -> Card:
+        return self.card if self.condition == "margin" else _RANKED
+
+    def example_side(self, shape: tuple[int, ...]) -> dict[str, Tensor]:
+        return example_index(shape)
+
+    def epoch_end(self, group: Group = None) -> None:
+        """Let what this epoch brought count from now on; with a `group`, what it brought to any of its processes."""
+        history_of(self).epoch_end(group)
+
+    def context(self, rows: Rows, index: Tensor | None = None) -> Context:
+        return shares(self, rows, index) if self.condition == "ranking" else ()
+
+    def loss(self, z: Tensor, y: Tensor, *ranks: Tensor) -> Tensor:
         high = top(z)
         spread = self._penalty(high - bottom(z) - self.margin).squeeze(1)
         others = where(predicted(z.detach()), 0.0, self._penalty(high - z - self.margin)).sum(1)
-        return cross_entropy(z, y) + self.top * spread + self.rest * others
+        penalty = self.top * spread + self.rest * others
+        return cross_entropy(z, y) + (where(self._misplaced(z, *ranks), penalty, 0.0) if ranks else penalty)
 
-    def shift(self, z: Tensor, y: Tensor) -> Tensor:
+    def shift(self, z: Tensor, y: Tensor, *ranks: Tensor) -> Tensor:
         high, low, winner = top(z), bottom(z), predicted(z)
         spread = self.top * self._push(high - low - self.margin)
         others = where(winner, 0.0, self.rest * self._push(high - z - self.margin))
         down = where(winner, spread + others.sum(1, keepdim=True), 0.0)
-        return others + where(lowest(z == low, z), spread, 0.0) - down
+        shift = others + where(lowest(z == low, z), spread, 0.0) - down
+        return where(self._misplaced(z, *ranks).unsqueeze(1), shift, 0.0) if ranks else shift
 
     def _penalty(self, excess: Tensor) -> Tensor:
-        if self.form == "conditional":
-            return excess.relu()
-        return (excess if self.form == "adaptive" else excess.relu()).square() / 2
+        excess = self._beyond(excess)
+        return excess if self.form == "conditional" else excess.square() / 2
 
     def _push(self, excess: Tensor) -> Tensor:
         """The derivative of the penalty."""
         if self.form == "conditional":
-            return (excess > 0).to(excess.dtype)
-        return excess if self.form == "adaptive" else excess.relu()
+            return ones_like(excess) if self.condition == "ranking" else (excess > 0).to(excess.dtype)
+        return self._beyond(excess)
+
+    def _beyond(self, excess: Tensor) -> Tensor:
+        return excess if self.form == "adaptive" or self.condition == "ranking" else excess.relu()
+
+    def _misplaced(self, z: Tensor, weight: Tensor, history: Tensor) -> Tensor:
+        """CRL's condition; without one where the form has none."""
+        if self.form == "adaptive":
+            return weight >= 0
+        return misplaced(z.detach(), weight, history)
+
+
+_RANKED = replace(ACLS.card, coupled=True, exempt=PAIRED)
 
 
 class ACLSHeld(Loss):

@@ -18,4 +18,5 @@ class Card:
     balanced: bool = True  # the gradient of a row sums to zero: nothing pushes all logits together
     masked: bool = False  # classes may be masked with logits of -inf
     coupled: bool = False  # a row's loss depends on the rest of the batch
+    spatial: bool = False  # a row is a pixel among others: logits are (N, C, d1, ..., dk)
     exempt: Mapping[str, str] = field(default_factory=dict)  # conformance checks that cannot hold, and why

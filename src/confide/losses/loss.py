@@ -7,7 +7,9 @@ float32 or wider, y: labels (N,) or (N, M), or probabilities shaped like z):
     shift(z, y)   how far the label that it secretly trains toward lies from the given one: softmax - one_hot - dloss/dz
 
 A method that looks beyond its row, at neighbouring labels, an image or the rest of the batch, also has `context`; what
-that returns is handed to both verbs behind y.
+that returns is handed to both verbs behind y. One whose card says `coupled` measures the batch as a whole: its verbs
+also get the weight of every row, before any context; the weighted mean of its rows is the loss, and softmax - one_hot -
+shift, times weight over total weight, the gradient of that mean.
 """
 
 import math
@@ -19,17 +21,18 @@ import torch
 from torch import Tensor, nn
 
 from confide.core import fused, lens
-from confide.core.compiler import compiled, pays
+from confide.core.compiler import compiled, pays, traced
 from confide.core.errors import InputError, KnobError
 from confide.core.fused import Context
 from confide.core.knobs import knob, knobs_of
 from confide.core.rows import Kept, Rows, arrange, clean, weight_of
 from confide.core.simplex import cross_entropy, one_hot
-from confide.core.validate import check_values
+from confide.core.validate import check_values, check_weight, one_number
 from confide.losses.card import Card as Card
+from confide.losses.compose import Composable
 
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
+    from typing_extensions import Self, dataclass_transform
 else:
 
     def dataclass_transform(**_: Any) -> Any:
@@ -38,7 +41,7 @@ else:
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(knob,))
-class _Typed(nn.Module):
+class _Typed(Composable):
     """Tells type checkers that knobs are keyword arguments; does nothing."""
 
 
@@ -94,8 +97,13 @@ class Loss(_Typed):
             )
         for name, k in knobs.items():
             setattr(self, k.attribute, settings.get(name, k.default))
-        self.register_buffer("weight", _checked(weight))
-        self._batches = 0
+        self.register_buffer("weight", check_weight(weight))
+        # In a list, since setting an attribute of a module is slow.
+        self._batches = [0]
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Where a method with a state makes its buffers and modules; the knobs are set by then."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A knob can be set by its name as an argument, too, where its attribute has another one.
@@ -107,9 +115,23 @@ class Loss(_Typed):
         super().__setattr__(self._aliases.get(name, name), value)
 
     @property
+    def traits(self) -> Card:
+        """The card, where a knob changes what it says."""
+        return self.card
+
+    @property
     def coupled(self) -> bool:
         """Whether the loss of a row depends on the other rows."""
-        return self.card.coupled
+        return self.traits.coupled
+
+    @classmethod
+    def example(cls, **settings: Any) -> "Self":
+        """A small one for tests and tables; methods that cannot be built from knobs alone say here what they need."""
+        return cls(**settings)
+
+    def example_side(self, shape: tuple[int, ...]) -> dict[str, Tensor]:
+        """What `forward` must be told beside an index target of this shape, for tests."""
+        return {}
 
     def context(self, rows: Rows) -> Context:
         """What the loss of a row needs to know beyond that row: tensors shaped like z or y, finite, without gradient.
@@ -117,6 +139,12 @@ class Loss(_Typed):
         A coupled method may return any tensors. Overriding methods add keywords of `forward` as they need them.
         """
         return ()
+
+    @property
+    def checking(self) -> bool:
+        """Whether the values of this batch are to be checked, at the price of a host sync."""
+        due = self.validate == "always" or (self.validate == "first" and not self._batches[0])
+        return due and not traced()
 
     def row_weight(self, rows: Rows) -> Tensor:
         """What each row counts for, shaped like an index target: 0 if ignored. For the context of coupled methods."""
@@ -133,20 +161,27 @@ class Loss(_Typed):
         """
         rows = arrange(input, target, self.dim)
         divisor = self._divisor(normalizer, rows.z)
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        if traced():
             result = fused.value(self, rows.z, rows.y, divisor, self._context(rows, side))
         else:
             result = self._run(rows, divisor, side)
         return result.reshape(rows.shape) if self.reduction == "none" else result
 
+    def prepare(self, input: Tensor, target: Tensor, **side: Any) -> tuple[Rows, Kept, Context]:
+        """A checked batch as the verbs see it: its layout, its rows with ignored ones made safe, what is beyond y."""
+        rows = arrange(input, target, self.dim)
+        self._check(rows)
+        kept = clean(rows.z, rows.y, self.ignore_index, self.weight)
+        return rows, kept, fused.beyond(self, kept, self._context(rows, side))
+
     @torch.no_grad()
     def terms(self, input: Tensor, target: Tensor, **side: Any) -> dict[str, Tensor]:
         """For logging: the loss, its cross-entropy and penalty, and the share of entries where the penalty acts."""
-        rows, kept, context = self._kept(input, target, side)
+        rows, kept, context = self.prepare(input, target, **side)
         denominator = fused.denominator_of(self, kept, None)
         loss, ce = (
             fused.reduce(self, kept, row, denominator).reshape(rows.shape if self.reduction == "none" else ())
-            for row in (self.loss(kept.z, kept.y, *context), cross_entropy(kept.z, kept.y))
+            for row in (fused.losses_of(self, kept, context), cross_entropy(kept.z, kept.y) * self.fits_labels)
         )
         keep = (kept.mass != 0).unsqueeze(1)
         acts = (self.shift(kept.z, kept.y, *context) != 0) & keep
@@ -156,14 +191,14 @@ class Loss(_Typed):
     @torch.no_grad()
     def smoothing(self, input: Tensor, target: Tensor, **side: Any) -> lens.Smoothing:
         """How much each label is softened and where: f and C of the ACLS paper's Eq. 8, shaped like `input`."""
-        rows, kept, context = self._kept(input, target, side)
+        rows, kept, context = self.prepare(input, target, **side)
         pair = lens.smoothing(self.shift(kept.z, kept.y, *context), kept.z)
         return lens.Smoothing(*(rows.restore(x * (kept.mass != 0).unsqueeze(1)) for x in pair))
 
     @torch.no_grad()
     def target(self, input: Tensor, target: Tensor, **side: Any) -> Tensor:
         """The label toward which the method effectively trains, shaped like `input`; 0 in ignored rows."""
-        rows, kept, context = self._kept(input, target, side)
+        rows, kept, context = self.prepare(input, target, **side)
         label = one_hot(kept.z, kept.y) + self.shift(kept.z, kept.y, *context)
         return rows.restore(label * (kept.mass != 0).unsqueeze(1))
 
@@ -171,17 +206,18 @@ class Loss(_Typed):
         """The knobs, and the options that differ from their defaults."""
         own = [f"{name}={getattr(self, k.attribute)!r}" for name, k in knobs_of(type(self)).items()]
         options = [(name, getattr(self, name), k.default) for name, k in knobs_of(Loss).items()]
-        return ", ".join(own + [f"{name}={value!r}" for name, value, default in options if value != default])
+        changed = [f"{name}={value!r}" for name, value, default in options if value != default]
+        return ", ".join(own + changed + ([] if self.fits_labels else ["without cross-entropy"]))
 
     def _run(self, rows: Rows, divisor: Tensor | None, side: dict[str, Any]) -> Tensor:
         """Pick the cheapest way that does what is needed."""
         z, y = rows.z, rows.y
         self._check(rows)
-        self._batches += 1
         context = self._context(rows, side)
+        self._batches[0] += 1
         if self.fused is False or y.requires_grad:
             return fused.value(self, z, y, divisor, context)
-        compiles = self.fused is True or pays(z, self._batches)
+        compiles = self.fused is True or pays(z, self._batches[0])
 
         def ready(run: fused.Run) -> fused.Run:
             return compiled(run, self, z, y, divisor) if compiles else run
@@ -190,37 +226,19 @@ class Loss(_Typed):
             return fused.one_pass(self, z, y, divisor, context, ready)
         return ready(fused.value)(self, z, y, divisor, context)  # type: ignore[no-any-return]
 
-    def _kept(self, input: Tensor, target: Tensor, side: dict[str, Any]) -> tuple[Rows, Kept, Context]:
-        rows = arrange(input, target, self.dim)
-        self._check(rows)
-        return rows, clean(rows.z, rows.y, self.ignore_index, self.weight), self._context(rows, side)
-
-    @torch.no_grad()
     def _context(self, rows: Rows, side: dict[str, Any]) -> Context:
-        return self.context(rows, **side)
+        if not side and type(self).context is Loss.context:  # the usual case, without the cost of no_grad
+            return ()
+        with torch.no_grad():
+            return self.context(rows, **side)
 
     def _check(self, rows: Rows) -> None:
         if self.weight is not None and len(self.weight) != rows.z.shape[1]:
             raise InputError(f"weight has {len(self.weight)} numbers for {rows.z.shape[1]} classes")
-        if self.validate == "always" or (self.validate == "first" and not self._batches):
-            check_values(rows, self.ignore_index, self.card.masked)
+        if self.checking:
+            check_values(rows, self.ignore_index, self.traits.masked)
 
     def _divisor(self, normalizer: float | Tensor | None, z: Tensor) -> Tensor | None:
-        if normalizer is None:
-            return None
-        if self.reduction != "mean":
+        if normalizer is not None and self.reduction != "mean":
             raise InputError(f"normalizer replaces the mean's denominator, but reduction={self.reduction!r}")
-        wide = torch.promote_types(z.dtype, torch.float32)
-        if not isinstance(normalizer, Tensor):
-            return torch.full((), normalizer, dtype=wide, device=z.device)
-        if normalizer.numel() != 1:
-            raise InputError(f"normalizer must be one number, got shape {tuple(normalizer.shape)}")
-        return normalizer.detach().to(z.device, wide).reshape(())
-
-
-def _checked(weight: Tensor | None) -> Tensor | None:
-    if weight is None or (
-        isinstance(weight, Tensor) and weight.dim() == 1 and bool(((weight >= 0) & weight.isfinite()).all())
-    ):
-        return weight
-    raise InputError(f"weight must be a tensor with one finite, non-negative number a class, got {weight}")
+        return None if normalizer is None else one_number(normalizer, z)

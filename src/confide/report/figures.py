@@ -59,7 +59,7 @@ def check_path(path: Path) -> None:
         raise KnobError(f"cannot draw {str(path)!r}: the file name must end in {' or '.join(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise KnobError(f"cannot draw {str(path)!r}: there is no folder {str(path.parent)!r}")
-    _figure_class()
+    figure_class()
 
 
 def reliability_diagrams(panels: Sequence[Panel], path: Path | str) -> None:
@@ -70,7 +70,7 @@ def reliability_diagrams(panels: Sequence[Panel], path: Path | str) -> None:
         raise KnobError("there is no panel to draw")
     legend = ceil(len(NAMES) / len(panels))  # lines
     size = (PANEL * len(panels) + 0.5, 4.7 + LINE * legend)
-    figure = _figure_class()(figsize=size, dpi=DPI, facecolor="white")
+    figure = figure_class()(figsize=size, dpi=DPI, facecolor="white")
     grid = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False, height_ratios=(4, 1))
     _place(figure, 0.75 + LINE * legend)
     highest = ceil(10 * max(max(_shares(panel), default=0.0) for panel in panels)) / 10 or 1.0
@@ -78,11 +78,19 @@ def reliability_diagrams(panels: Sequence[Panel], path: Path | str) -> None:
         _diagram(grid[0, number], panel)
         _histogram(grid[1, number], panel, highest)
     _label(figure, grid[0, 0], grid[1, 0], legend)
-    figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+    save(figure, path)
 
 
-def _figure_class() -> type[Figure]:
-    # Not pyplot: its figures and styles are global.
+def save(figure: Figure, path: Path) -> None:
+    """Without a date and random names, so that the same numbers give the same file."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "confide"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+
+
+def figure_class() -> type[Figure]:
+    """Matplotlib's, not pyplot's: those figures and styles are global."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -121,7 +129,7 @@ def _diagram(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, fontsize=TITLE, color=INK, fontweight="bold", pad=24)
     ece = axes.text(0.5, 1.025, _ece_text(panel.ece), fontsize=LABEL, color=INK, transform=axes.transAxes)
     ece.set_horizontalalignment("center")
-    _tidy(axes)
+    tidy(axes)
 
 
 def _histogram(axes: Axes, panel: Panel, highest: float) -> None:
@@ -131,7 +139,7 @@ def _histogram(axes: Axes, panel: Panel, highest: float) -> None:
     axes.set(xlim=(0, 1), ylim=(0, highest), xticks=(0, 0.5, 1), yticks=(0, highest))
     axes.set_xticklabels(("0", "0.5", "1"))
     axes.set_yticklabels(("0", f"{highest:.0%}"))
-    _tidy(axes)
+    tidy(axes)
 
 
 def _shares(panel: Panel) -> list[float]:
@@ -139,7 +147,8 @@ def _shares(panel: Panel) -> list[float]:
     return [item["count"] / total for item in panel.bins]
 
 
-def _tidy(axes: Axes) -> None:
+def tidy(axes: Axes) -> None:
+    """Quiet axes: small grey ticks, no box."""
     axes.tick_params(labelsize=SMALL, colors=INK, length=3)
     axes.set_axisbelow(True)
     for side in ("top", "right"):

@@ -1,25 +1,15 @@
-"""Numbers ready to be shown: the demo's table and what it says in one sentence, and the f and C curves of a loss."""
+"""Numbers ready to be shown: the demo's table, and what it says in one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
-from confide.losses.loss import Loss
 from confide.metrics.accuracy import Accuracy
 from confide.metrics.ece import ECE
 from confide.metrics.nll import NLL
 from confide.study.demo import Run
-
-CLASSES = 10  # of the logits behind the curves
-FARTHEST = 20.0  # their largest distance
-POINTS = 401
-LEVEL = 1e-12  # a gradient smaller than this is rounding
 
 
 @dataclass(frozen=True)
@@ -110,58 +100,3 @@ def _apart(a: Spread, b: Spread) -> bool:
 
 def _percent(value: Spread) -> str:
     return f"{100 * value.mean:.1f}%"
-
-
-class Side(NamedTuple):
-    """f and C of one class along the curve."""
-
-    f: tuple[float, ...]
-    acts: tuple[bool, ...]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """How a loss softens a right prediction whose logit lies `distance` above all others, which are equal and 0."""
-
-    distance: tuple[float, ...]
-    predicted: Side
-    other: Side
-    lowest: Side  # the first of the equal others: the one that a minimum's gradient goes to
-    rest: float | None  # distance up to which the true logit is pulled up; None if that is past the last one
-    confidence: float  # there, or at the last distance
-
-
-def curve(criterion: Loss, classes: int = CLASSES, farthest: float = FARTHEST, points: int = POINTS) -> Curve:
-    """Read f and C off `criterion.smoothing`, as Fig. 1 of the ACLS paper draws them."""
-    distance = torch.linspace(0, farthest, points, dtype=torch.float64)
-    z, y = _family(distance, classes)
-    f, acts = criterion.smoothing(z, y)
-    predicted, lowest, other = (Side(tuple(f[:, k].tolist()), tuple((acts[:, k] != 0).tolist())) for k in (0, 1, -1))
-    rest = _rest(criterion, distance, classes)
-    end = torch.tensor([farthest if rest is None else rest], dtype=torch.float64)
-    confidence = _family(end, classes)[0].softmax(1)[0, 0].item()
-    return Curve(tuple(distance.tolist()), predicted, other, lowest, rest, confidence)
-
-
-def _family(distance: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    z = torch.zeros(len(distance), classes, dtype=torch.float64)
-    z[:, 0] = distance
-    return z, torch.zeros(len(distance), dtype=torch.int64)
-
-
-def _rest(criterion: Loss, distance: Tensor, classes: int) -> float | None:
-    """The first distance at which the loss no longer pulls the true logit up, to a millionth of a grid step."""
-    for _ in range(3):
-        still = _pulled(criterion, distance, classes)
-        if bool(still.all()):
-            return None
-        first = int(still.logical_not().to(torch.int64).argmax())
-        low, high = distance[max(first - 1, 0)].item(), distance[first].item()
-        distance = torch.linspace(low, high, 101, dtype=torch.float64)
-    return high
-
-
-def _pulled(criterion: Loss, distance: Tensor, classes: int) -> Tensor:
-    """Whether the gradient, probability minus effective target, still raises the true logit."""
-    z, y = _family(distance, classes)
-    return (z.softmax(1) - criterion.target(z, y))[:, 0] < -LEVEL
