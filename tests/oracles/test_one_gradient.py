@@ -1,8 +1,9 @@
 """What docs/methods/the-one-gradient.md says of each method, claim by claim, in float64.
 
-Nothing here uses a closed form of confide's: penalties are written out as printed and differentiated by autograd, or the
-claim is about what a loss itself gives. f is read off as in the page: minus the label shift on the predicted class, plus
-the shift elsewhere. `test_table2.py` has the rows of label smoothing, MbLS and ACLS, `test_drift.py` what a drift does.
+Nothing here uses a closed form of confide's: penalties are written out as printed and differentiated by autograd, or
+the claim is about what a loss itself gives. f is read off as in the page: minus the label shift on the predicted class,
+plus the shift elsewhere. `test_table2.py` has the rows of label smoothing, MbLS and ACLS, `test_drift.py` what a drift
+does.
 """
 
 import math
@@ -11,8 +12,25 @@ import pytest
 import torch
 
 from confide.losses import (
-    ACLS, ALL, CPC, CRL, DCA, MDCA, MMCE, NACL, SVLS, ACLSHeld, ACLSReleased, Brier, ConfidencePenalty, Focal, FocalSD,
-    LabelRelaxation, MbLS, MbLSSquared, SoftECE,
+    ACLS,
+    ALL,
+    CPC,
+    CRL,
+    DCA,
+    MDCA,
+    MMCE,
+    NACL,
+    SVLS,
+    ACLSHeld,
+    ACLSReleased,
+    Brier,
+    ConfidencePenalty,
+    Focal,
+    FocalSD,
+    LabelRelaxation,
+    MbLS,
+    MbLSSquared,
+    SoftECE,
 )  # fmt: skip
 from confide.testing import variants
 from confide.testing.samples import side_of
@@ -136,7 +154,7 @@ def cpc_terms(z, y):
 
 
 def test_cpc():
-    """The true class is raised, each other lowered by its duel, and raised or lowered toward the level of the others."""
+    """The true class is raised, each other lowered by its duel, and moved toward the level of the others."""
     z, y = batch()
     duel, toward = cpc_terms(z, y)
     found = push(lambda z: ONE * against(z, y) + REST * level(z, y), z)

@@ -71,7 +71,9 @@ class LabelMap(NamedTuple):
         """The image (N, channels, d1, ..., dk) that belongs to the labels, black where none is known."""
         shape = self.rows.shape
         if image is None:
-            raise InputError("this prior compares pixels of the image: pass image=, of shape (N, channels, d1, ..., dk)")
+            raise InputError(
+                "this prior compares pixels of the image: pass image=, of shape (N, channels, d1, ..., dk)"
+            )
         if image.dim() != len(shape) + 1 or image.shape[:1] + image.shape[2:] != shape:
             raise InputError(
                 f"image of shape {tuple(image.shape)} does not fit labels of shape {tuple(shape)}: it must be "

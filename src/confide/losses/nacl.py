@@ -26,7 +26,9 @@ class NACL(Loss):
     """
 
     strength: float = knob(default=0.1, low=0, high=100, doc="weight of the penalty (paper: lambda)")
-    prior: str = knob(default="mean", choices=SHARES + NUMBERS + IMAGES, doc="what the window says about its centre (paper: tau)")
+    prior: str = knob(
+        default="mean", choices=SHARES + NUMBERS + IMAGES, doc="what the window says about its centre (paper: tau)"
+    )
     kernel_size: int = knob(default=3, low=1, high=31, step=2, doc="pixels of the window along every axis")
     distance: str = knob(default="l1", choices=("l1", "l2"), doc="absolute or squared distance from the prior")
     on: str = knob(default="logits", choices=("logits", "probs"), doc="what is compared with the prior")

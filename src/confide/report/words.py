@@ -58,7 +58,9 @@ def _sum(card: Card) -> str:
     if card.balanced:
         return "The gradient of a row sums to zero: nothing pushes all logits together."
     if card.invariant:
-        return "The gradient of a row does not sum to zero, and nothing brings all logits back: they may drift together."
+        return (
+            "The gradient of a row does not sum to zero, and nothing brings all logits back: they may drift together."
+        )
     return "The gradient of a row does not sum to zero: it also moves all logits together."
 
 
