@@ -32,6 +32,7 @@ from confide.losses import (
     MbLSSquared,
     SoftECE,
 )  # fmt: skip
+from confide.losses.history import ONE as RIGHT
 from confide.testing import variants
 from confide.testing.samples import side_of
 
@@ -259,9 +260,9 @@ def test_squared_mbls_adds_up_what_it_gives():
 def ranked(history, **knobs):
     """A CRL whose samples were right in these numbers of four epochs."""
     criterion = CRL(size=len(history), **knobs)
-    criterion.history.right += torch.tensor(history, dtype=torch.int32) * 65536
-    criterion.history.least.copy_(criterion.history.right.amin())
-    criterion.history.epochs += 4
+    criterion.history.right += torch.tensor(history, dtype=torch.int32) * RIGHT
+    criterion.history.epochs += 3
+    criterion.epoch_end()  # the fourth
     return criterion
 
 

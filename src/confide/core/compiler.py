@@ -49,9 +49,9 @@ class _Compiled:
     broken = False
 
     def __init__(self, run: Run, name: str, options: dict[str, Any]) -> None:
-        # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object: each
-        # entry gets its own.
-        code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}")
+        # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object, and what it
+        # has seen to vary by the name of the code: each entry gets its own, or the classes would not stay fixed.
+        code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}_{len(_compiled)}")
         self._eager = run
         own = types.FunctionType(code, run.__globals__, code.co_name, run.__defaults__)
         self._fast: Run = torch.compile(own, options=options)

@@ -76,6 +76,12 @@ def expected_shift(slope: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> T
     return (softmax(z) - one_hot(z, y)) * (1 - pull)
 
 
+def power(x: Tensor, exponent: float) -> Tensor:
+    """A power of positive numbers, whatever the exponent."""
+    # Not by **: the compiler takes an exponent that has come to vary for the square root that it once stood for.
+    return (x.log() * exponent).exp()
+
+
 def _allowed(log_p: Tensor, q: Tensor) -> Tensor:
     """Log-probabilities without the classes that a soft target rules out: masked with -inf they would give NaN."""
     return torch.where(q > 0, log_p, 0.0)
