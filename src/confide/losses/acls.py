@@ -29,7 +29,7 @@ class ACLS(Loss):
         default="full", choices=("full", "adaptive", "conditional"), doc="the whole, or an ablation of Table 5"
     )
     condition: str = knob(default="margin", choices=("margin", "ranking"), doc="when it acts: the margin, or as CRL")
-    size: int = knob(default=0, low=0, high=1 << 40, doc="training samples, for condition='ranking'; fixed when built")
+    size: int = knob(default=0, low=0, high=10**12, doc="training samples, for condition='ranking'; fixed when built")
     card = Card(
         title="Adaptive and conditional label smoothing",
         cite=_CITE,

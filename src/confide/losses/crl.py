@@ -21,7 +21,7 @@ from confide.losses.loss import Card, Loss
 class CRL(Loss):
     """Cross-entropy, and a ranking loss on the confidences of neighbours in the batch; see losses/history.py."""
 
-    size: int = knob(default=0, low=0, high=1 << 40, doc="number of training samples; fixed when built")
+    size: int = knob(default=0, low=0, high=10**12, doc="number of training samples; fixed when built")
     strength: float = knob(default=1.0, low=0, high=1000, doc="weight of the ranking loss (paper: lambda)")
     confidence: str = knob(default="max", choices=("max", "entropy", "margin"), doc="what is ranked, of the softmax")
     condition: str = knob(default="ranking", choices=("ranking", "margin"), doc="when it acts: as published, or ACLS")
