@@ -21,7 +21,7 @@ FOLDER = "docs/methods"
 DERIVED = "the-one-gradient.md"
 SYMBOLS = (
     "z are the logits of a row, p = softmax(z), y is its true class and q its label as probabilities; CE is "
-    "cross-entropy, C the number of classes."
+    "cross-entropy and C the number of classes. k and l run over classes, n and m over the rows of the batch."
 )
 SIDES = {
     "index": ("torch.arange(8)", "the numbers of these samples in the training set"),
