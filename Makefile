@@ -1,12 +1,13 @@
 # make demo   train, compare and draw on real data, in under two minutes
 # make test   all tests
 # make check  format, lint, types, layers
+# make docs   write the page and the picture of every method anew
 # make bench  time and memory of every loss beside torch's cross-entropy; bench-peers: beside other libraries, too
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench bench-peers clean
+.PHONY: demo test check format docs bench bench-peers clean
 
 demo: .venv/demo
 	$(BIN)/confide demo
@@ -23,6 +24,9 @@ check: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+docs: .venv/dev
+	$(BIN)/python scripts/make_method_pages.py
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/losses.py

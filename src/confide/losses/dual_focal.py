@@ -21,9 +21,9 @@ class DualFocal(Loss):
         summary="focal loss that asks for a distance from the runner-up, not for all of the probability",
         differs=(
             "The released code sums over the batch and has gamma 0 unless told otherwise; its published runs use 2.3 "
-            "to 6.1. Classes that tie with the true one are not below it. Where several tie just below it, the lowest "
-            "of them receives the gradient. Soft targets, which the paper leaves open, give the expected loss of a "
-            "hard label, each with a runner-up of its own."
+            "to 6.1. Classes that tie with the true one are not below it. Where several tie just below it, the one "
+            "with the lowest number receives the gradient. Soft targets, which the paper leaves open, give the "
+            "expected loss of a hard label, each with a runner-up of its own."
         ),
         masked=True,
     )

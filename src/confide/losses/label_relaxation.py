@@ -18,7 +18,7 @@ class LabelRelaxation(Loss):
         title="Label relaxation",
         cite="Lienen and Huellermeier, AAAI 2021",
         group="adaptive + conditional",
-        formula="0 if p_y >= 1 - a, else (1 - a) log((1 - a) / p_y) + a log(a / (1 - p_y))",
+        formula="0 if p_y >= 1 - alpha, else (1 - alpha) log((1 - alpha) / p_y) + alpha log(alpha / (1 - p_y))",
         summary="no gradient at all once the true class has enough",
         differs=(
             "Paper and code agree where both are finite; the legacy code gives NaN gradients where a probability "
