@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from itertools import product
 
 import pytest
 import torch
@@ -94,6 +95,15 @@ def test_scheduled_knobs_are_followed(kind):
     z, y = forty_rows(kind)
     for share in (1.0, 0.9, 0.8, 0.7):
         same_as_eager(partial(kind.example, **scheduled(kind, share)), z, y)
+
+
+def test_every_formula_of_a_method_is_compiled(monkeypatch):
+    original = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda run, options: original(run, backend="eager"))  # the count is dynamo's
+    z, y = batch((2, 5, 3, 4), torch.float32)
+    for distance, on, over, prior in product(("l1", "l2"), ("logits", "probs"), ("mean", "sum"), ("mean", "max")):
+        same_as_eager(partial(confide.NACL, distance=distance, on=on, over=over, prior=prior), z, y)
+    assert compilations() == 16
 
 
 def test_every_method_keeps_its_own_compiled_function():
