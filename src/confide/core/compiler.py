@@ -3,6 +3,7 @@
 import types
 import warnings
 from collections.abc import Hashable
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from confide.core.errors import CompilerWarning
 from confide.core.fused import Method, Run, unrolls
+from confide.core.knobs import knobs_of
 
 # In elements of the logits. Compiling takes seconds, so it waits until a loop shows itself, or a tensor is so large
 # that one eager step hurts (several times the time and memory); the tiniest are as quick without.
@@ -36,11 +38,18 @@ def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor 
     key = (
         run, type(method), method.fits_labels, method.reduction, method.weight is None, normalizer is None,
         z.dim(), z.shape[1], z.numel() < SERIAL, z.dtype, y.dtype, z.device.type,
+        *(getattr(method, name) for name in _choices(type(method))),
     )  # fmt: skip
     entry = _compiled.get(key)
     if entry is None:
         entry = _compiled[key] = _Compiled(run, type(method).__name__, _options(method, z))
     return entry
+
+
+@cache
+def _choices(kind: type) -> tuple[str, ...]:
+    """The settings that choose between formulas. Dynamo gives up on a ninth formula in one function."""
+    return tuple(k.attribute for k in knobs_of(kind).values() if k.choices)
 
 
 class _Compiled:

@@ -235,7 +235,7 @@ class Loss(_Typed):
     def _check(self, rows: Rows) -> None:
         if self.weight is not None and len(self.weight) != rows.z.shape[1]:
             raise InputError(f"weight has {len(self.weight)} numbers for {rows.z.shape[1]} classes")
-        if self.checking:
+        if self.checking and not rows.z.is_meta:
             check_values(rows, self.ignore_index, self.traits.masked)
 
     def _divisor(self, normalizer: float | Tensor | None, z: Tensor) -> Tensor | None:
