@@ -3,7 +3,6 @@
 import types
 import warnings
 from collections.abc import Hashable
-from functools import cache
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from torch.utils._pytree import tree_leaves
 
 from confide.core.errors import CompilerWarning
 from confide.core.fused import Method, Run, unrolls
-from confide.core.knobs import knobs_of
 
 # In elements of the logits. Compiling takes seconds, so it waits until a loop shows itself, or a tensor is so large
 # that one eager step hurts (several times the time and memory); the tiniest are as quick without.
@@ -35,21 +33,12 @@ def traced() -> bool:
 
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
     """The compiled form of `run`, a function of `core.fused`, for this kind of method and input."""
-    key = (
-        run, type(method), method.fits_labels, method.reduction, method.weight is None, normalizer is None,
-        z.dim(), z.shape[1], z.numel() < SERIAL, z.dtype, y.dtype, z.device.type,
-        *(getattr(method, name) for name in _choices(type(method))),
-    )  # fmt: skip
+    size = z.numel() < SERIAL
+    key = (run, method.formula, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
     entry = _compiled.get(key)
     if entry is None:
         entry = _compiled[key] = _Compiled(run, type(method).__name__, _options(method, z))
     return entry
-
-
-@cache
-def _choices(kind: type) -> tuple[str, ...]:
-    """The settings that choose between formulas. Dynamo gives up on a ninth formula in one function."""
-    return tuple(k.attribute for k in knobs_of(kind).values() if k.choices)
 
 
 class _Compiled:
@@ -85,7 +74,9 @@ class _Compiled:
     def _compile(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         for tensor in tree_leaves((z, y, more)):
             _let_vary(tensor, z)
-        result = self._fast(method, z, y, *more)
+        # Otherwise every call would announce itself to a profiler, which takes a small batch a tenth of its time.
+        with torch._dynamo.config.patch(record_runtime_overhead=False):
+            result = self._fast(method, z, y, *more)
         self._proven = True
         return result
 
@@ -109,8 +100,12 @@ def _options(method: Method, z: Tensor) -> dict[str, Any]:
             return "confide.merge_equal.1"
 
     options: dict[str, Any] = {"post_grad_custom_pre_pass": MergeEqual()}
+    if hasattr(torch.compiler, "skip_guard_on_globals_unsafe"):  # our functions stay what they are; many guards less
+        options["guard_filter_fn"] = torch.compiler.skip_guard_on_globals_unsafe
     if z.device.type != "cpu":
         return options
+    if z.numel() < SERIAL:
+        options["cpp.threads"] = 1
     if not unrolls(method, z):
         # Unrolled, reductions over a few classes make the CPU compiler keep whole arrays of intermediate results.
         return options | {"unroll_reductions_threshold": 1}

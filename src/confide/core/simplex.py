@@ -14,12 +14,13 @@ _LOG2_E = math.log2(math.e)
 
 def top(z: Tensor) -> Tensor:
     """The largest logit; its gradient goes to the lowest class that holds it."""
-    return z.max(1, keepdim=True).values
+    # amax would share the gradient out; without one it is the same number, and merges with that of `lowered`.
+    return z.max(1, keepdim=True).values if z.requires_grad else z.amax(1, keepdim=True)
 
 
 def bottom(z: Tensor) -> Tensor:
     """The smallest logit; its gradient goes to the lowest class that holds it."""
-    return z.min(1, keepdim=True).values
+    return z.min(1, keepdim=True).values if z.requires_grad else z.amin(1, keepdim=True)
 
 
 def lowered(z: Tensor) -> Tensor:
@@ -77,8 +78,9 @@ def expected_shift(slope: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> T
 
 
 def power(x: Tensor, exponent: float) -> Tensor:
-    """A power of positive numbers, whatever the exponent."""
-    # Not by **: the compiler takes an exponent that has come to vary for the square root that it once stood for.
+    """A power of positive numbers."""
+    # Not x**exponent, whose compiled form is wrong once the exponent varies: Inductor tries special powers (a root, a
+    # square) on an example and keeps what it found, without a guard.
     return (x.log() * exponent).exp()
 
 

@@ -5,7 +5,7 @@ from torch import Tensor, arange, cat, full_like, inf, where, zeros_like
 from confide.core.knobs import knob
 from confide.core.simplex import log_norm, lowered, one_hot, power, predicted, softmax, top
 from confide.losses.cross_entropy import CrossEntropy
-from confide.losses.focal import missing, power, pull
+from confide.losses.focal import missing, pull
 from confide.losses.loss import Card, Loss
 
 

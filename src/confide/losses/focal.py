@@ -84,12 +84,6 @@ def missing(log_p: Tensor) -> Tensor:
     return (-log_p.expm1()).clamp(min=finfo(log_p.dtype).eps)
 
 
-def power(x: Tensor, exponent: float) -> Tensor:
-    """A power of positive numbers."""
-    # Not x**exponent: compiled by torch 2.13, it keeps the exponent of its second compilation whatever comes later.
-    return (x.log() * exponent).exp()
-
-
 def pull(log_p: Tensor, lack: Tensor, gamma: float) -> Tensor:
     """The negated derivative of -lack^gamma log_p on log_p, where lack falls as p grows."""
     return power(lack, gamma) - gamma * log_p.exp() * power(lack, gamma - 1) * log_p

@@ -13,7 +13,7 @@ shift, times weight over total weight, the gradient of that mean.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -65,6 +65,7 @@ class Loss(_Typed):
     shift: ClassVar[Callable[..., Tensor]]  # (z, y, *context): softmax - one_hot - dloss/dz, in closed form
 
     _aliases: ClassVar[dict[str, str]] = {}
+    _formula: Hashable = None
 
     if TYPE_CHECKING:  # a buffer at run time
         weight: Tensor | None = None
@@ -113,11 +114,21 @@ class Loss(_Typed):
                 "rows have no losses of their own; use 'mean' or 'sum'"
             )
         super().__setattr__(self._aliases.get(name, name), value)
+        self.__dict__["_formula"] = None
 
     @property
     def traits(self) -> Card:
         """The card, where a knob changes what it says."""
         return self.card
+
+    @property
+    def formula(self) -> Hashable:
+        """What tells apart the functions that are compiled for it. Other knobs may vary within one."""
+        if self._formula is None:
+            choices = [getattr(self, k.attribute) for k in knobs_of(type(self)).values() if k.choices]
+            options = (self.fits_labels, self.reduction, self.ignore_index, self.weight is None)
+            self.__dict__["_formula"] = (type(self), *options, *choices)
+        return self._formula
 
     @property
     def coupled(self) -> bool:
@@ -233,8 +244,9 @@ class Loss(_Typed):
             return self.context(rows, **side)
 
     def _check(self, rows: Rows) -> None:
-        if self.weight is not None and len(self.weight) != rows.z.shape[1]:
-            raise InputError(f"weight has {len(self.weight)} numbers for {rows.z.shape[1]} classes")
+        weight = self._buffers["weight"]  # not by its name, under which a module looks in its buffers last
+        if weight is not None and len(weight) != rows.z.shape[1]:
+            raise InputError(f"weight has {len(weight)} numbers for {rows.z.shape[1]} classes")
         if self.checking and not rows.z.is_meta:
             check_values(rows, self.ignore_index, self.traits.masked)
 
