@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-_LOG2_E = math.log2(math.e)
+LOG2_E = math.log2(math.e)
 
 
 def top(z: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ def softmax(z: Tensor) -> Tensor:
     """Probabilities."""
     # Not exp / sum(exp), and to base 2: the CPU compiler keeps an exp that is used twice as a whole array.
     low = lowered(z)
-    return ((low - log_norm(low)) * _LOG2_E).exp2()
+    return ((low - log_norm(low)) * LOG2_E).exp2()
 
 
 def one_hot(z: Tensor, y: Tensor) -> Tensor:
