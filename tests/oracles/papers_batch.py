@@ -148,7 +148,7 @@ def crl_by_margin(rows, labels, weights, strength, confidence, margin):
 
 
 def acls_by_rank(rows, labels, weights, shares, margin, top, rest, form):
-    """[A] Table 6, row 3: the smoothing of Eq. 10, or a constant one, where [M]'s order is wrong with either partner."""
+    """[A] Table 6, row 3: the smoothing of Eq. 10, or a constant one, where [M]'s order is wrong with a partner."""
     c = [held(x) for x in confidences(rows)]
     wrong = set(range(len(rows))) if form == "adaptive" else set()  # Table 5: without a condition
     for n, m in partners(weights).items():
