@@ -260,8 +260,8 @@ def ranked(history, **knobs):
     """A CRL whose samples were right in these numbers of four epochs."""
     criterion = CRL(size=len(history), **knobs)
     criterion.history.right += torch.tensor(history, dtype=torch.int32) * 65536
-    criterion.history.least.copy_(criterion.history.right.amin())
-    criterion.history.epochs += 4
+    criterion.history.epochs += 3
+    criterion.epoch_end()
     return criterion
 
 
