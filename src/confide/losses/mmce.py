@@ -31,8 +31,8 @@ class MMCE(Loss):
             "The paper adds the root, released code the square, as here. Of the weighted form released code draws the "
             "root, but divides by the numbers of right and wrong rows twice, so that it fades with the batch size and "
             "is no calibration error unless they are equal; here it is the square, divided once, as printed. It is 0 "
-            "where all rows are right or all are wrong, as released. Of more than `sample` rows each call draws one at random from each of "
-            "`sample` equal runs, so that a batch of pixels costs no more than so many rows."
+            "where all rows are right or all are wrong, as released. Of more than `sample` rows each call draws one at "
+            "random from each of `sample` equal runs, so that a batch of pixels costs no more than so many rows."
         ),
         masked=True,
         coupled=True,
