@@ -5,7 +5,7 @@ from torch import Tensor, arange, cat, full_like, inf, where, zeros_like
 from confide.core.knobs import knob
 from confide.core.simplex import log_norm, lowered, one_hot, predicted, softmax, top
 from confide.losses.cross_entropy import CrossEntropy
-from confide.losses.focal import missing, pull
+from confide.losses.focal import missing, pull, raised
 from confide.losses.loss import Card, Loss
 
 
@@ -54,12 +54,12 @@ class DualFocal(Loss):
         return shift + softmax(z) * (spared + lent).sum(1, keepdim=True)
 
     def _focal(self, log_p: Tensor, rival: Tensor) -> Tensor:
-        return -((missing(log_p) + rival) ** self.gamma) * log_p
+        return -raised(missing(log_p) + rival, self.gamma) * log_p
 
     def _pulls(self, log_p: Tensor, rival: Tensor) -> tuple[Tensor, Tensor]:
         """The derivatives on log p_y, negated, and on log p_j."""
         lack = missing(log_p) + rival
-        return pull(log_p, lack, self.gamma), -self.gamma * lack ** (self.gamma - 1) * rival * log_p
+        return pull(log_p, lack, self.gamma), -self.gamma * raised(lack, self.gamma - 1) * rival * log_p
 
 
 def _labelled(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -29,7 +29,7 @@ class Focal(Loss):
     limits = (({"gamma": 0.0}, CrossEntropy()),)
 
     def loss(self, z: Tensor, y: Tensor) -> Tensor:
-        return expected(lambda log_p: -(missing(log_p) ** self.gamma) * log_p, z, y)
+        return expected(lambda log_p: -raised(missing(log_p), self.gamma) * log_p, z, y)
 
     def shift(self, z: Tensor, y: Tensor) -> Tensor:
         return expected_shift(lambda log_p: pull(log_p, missing(log_p), self.gamma), z, y)
@@ -70,7 +70,7 @@ class FocalSD(Loss):
 
     def _focal(self, log_p: Tensor) -> Tensor:
         lack = missing(log_p)
-        return -where(log_p.exp() < self.threshold, lack**self.low, lack**self.high) * log_p
+        return -where(log_p.exp() < self.threshold, raised(lack, self.low), raised(lack, self.high)) * log_p
 
     def _pull(self, log_p: Tensor) -> Tensor:
         lack = missing(log_p)
@@ -84,6 +84,12 @@ def missing(log_p: Tensor) -> Tensor:
     return (-log_p.expm1()).clamp(min=finfo(log_p.dtype).eps)
 
 
+def raised(base: Tensor, power: float) -> Tensor:
+    """A power of what is larger than 0."""
+    # Not base**power: compiled, an exponent that is changed later can silently stay what it was.
+    return (base.log() * power).exp()
+
+
 def pull(log_p: Tensor, lack: Tensor, gamma: float) -> Tensor:
     """The negated derivative of -lack^gamma log_p on log_p, where lack falls as p grows."""
-    return lack**gamma - gamma * log_p.exp() * lack ** (gamma - 1) * log_p
+    return raised(lack, gamma) - gamma * log_p.exp() * raised(lack, gamma - 1) * log_p
