@@ -171,9 +171,10 @@ def in_blocks(
     upstream: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`value_and_gradient` block by block, where a few numbers for every row would take more memory than the logits."""
-    rows, columns = (1, 1) if unrolls(method, z) else _cuts(z)
+    whole = unrolls(method, z) and run is not value_and_gradient  # one compiled loop, which needs no blocks
+    rows, columns = (1, 1) if whole else _cuts(z)
     pieces = 1 if method.reduction == "none" or method.coupled else rows * columns
-    if (pieces > 1 or unrolls(method, z)) and method.reduction == "mean" and normalizer is None:
+    if (pieces > 1 or whole) and method.reduction == "mean" and normalizer is None:
         wide = torch.promote_types(z.dtype, torch.float32)
         normalizer = mass_of(y, method.ignore_index, method.weight, wide).sum()
     if pieces == 1:
