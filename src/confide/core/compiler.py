@@ -39,7 +39,9 @@ def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor 
     )  # fmt: skip
     entry = _compiled.get(key)
     if entry is None and not _Compiled.broken:
-        entry = _compiled[key] = _Compiled(run, type(method).__name__, _options(method, z))
+        # Dynamo remembers by name which sizes varied, and would take the number of classes for one of them.
+        name = f"{type(method).__name__}_{len(_compiled)}"
+        entry = _compiled[key] = _Compiled(run, name, _options(method, z))
     return run if entry is None or entry.gave_up else entry
 
 
