@@ -106,6 +106,19 @@ def test_every_formula_of_a_method_is_compiled(monkeypatch):
     assert compilations() == 16
 
 
+@pytest.mark.parametrize("kind", [confide.Focal, confide.DualFocal], ids=lambda kind: kind.__name__)
+def test_a_scheduled_power_is_followed(kind):
+    """The compiler may fix an exponent at what it was in the second compilation, without a guard."""
+    criterion = kind(fused=True)
+    z, y = batch((40, 12), torch.float32)
+    for gamma in (3.0, 0.5, 0.9, 2.0, 5.0):
+        criterion.gamma = gamma
+        found, wanted = run(criterion, z / 6, y), run(kind(gamma=gamma, fused=False), z / 6, y)
+        expect_close(found[0], wanted[0], 1e-5, f"value at {gamma=}")
+        expect_close(found[1], wanted[1], 1e-6, f"gradient at {gamma=}")
+    assert compilations() <= 2
+
+
 def test_every_method_keeps_its_own_compiled_function():
     criteria = [next(variants(kind))(fused=True) for kind in ALL]
     for _ in range(3):

@@ -36,9 +36,11 @@ def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor 
     size = z.numel() < SERIAL
     key = (run, method.formula, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
     entry = _compiled.get(key)
-    if entry is None:
-        entry = _compiled[key] = _Compiled(run, type(method).__name__, _options(method, z))
-    return entry
+    if entry is None and not _Compiled.broken:
+        # Dynamo remembers by name which sizes varied, and would take the number of classes for one of them.
+        name = f"{type(method).__name__}_{len(_compiled)}"
+        entry = _compiled[key] = _Compiled(run, name, _options(method, z))
+    return run if entry is None or entry.gave_up else entry
 
 
 class _Compiled:
@@ -54,6 +56,11 @@ class _Compiled:
         own = types.FunctionType(code, run.__globals__, code.co_name, run.__defaults__)
         self._fast: Run = torch.compile(own, options=options)
         self._proven = False
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether it is the eager function by now."""
+        return self._fast is self._eager
 
     def __call__(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         return self._fast(method, z, y, *more) if self._proven else self._first(method, z, y, *more)

@@ -177,15 +177,13 @@ def in_blocks(
     upstream: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`value_and_gradient` block by block, where a few numbers for every row would take more memory than the logits."""
-    if z.numel() < SMALLEST_CUT and z.dim() == 2:  # the usual small batch, without the questions below
-        small: tuple[Tensor, Tensor] = run(method, z, y, normalizer, context, upstream)
-        return small
-    rows, columns = (1, 1) if unrolls(method, z) else _cuts(z)
-    pieces = 1 if method.reduction == "none" or method.coupled else rows * columns
-    if (pieces > 1 or unrolls(method, z)) and method.reduction == "mean" and normalizer is None:
+    whole = unrolls(method, z) and run is not value_and_gradient  # one compiled loop, which needs no blocks
+    rows, columns = (1, 1) if whole else _cuts(z)
+    cut = rows * columns > 1 and method.reduction != "none" and not method.coupled
+    if (cut or whole) and method.reduction == "mean" and normalizer is None:
         wide = torch.promote_types(z.dtype, torch.float32)
         normalizer = mass_of(y, method.ignore_index, method.weight, wide).sum()
-    if pieces == 1:
+    if not cut:
         result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, context, upstream)
         return result
     gradient = torch.empty_like(z)
