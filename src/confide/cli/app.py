@@ -111,7 +111,9 @@ def suggest(
         ),
     ],
     ignore_index: Annotated[int, typer.Option(help="Label of samples to leave out.")] = -100,
-    dim: Annotated[int, typer.Option(help="The class axis of the logits.")] = 1,
+    dim: Annotated[
+        int | None, typer.Option(help="The class axis of the logits. \\[default: what the labels' shape tells]")
+    ] = None,
 ) -> None:
     """Propose a margin; SUGGEST says how."""
     from confide.cli import suggest as page
