@@ -22,6 +22,7 @@ class Kind:
     inputs: str
     said: str
     doubt: str = ""
+    shown: str | None = None  # what the content alone says
 
 
 def decide(name: str, values: Values, dtype: str, wanted: str | None = None) -> Kind:
@@ -29,16 +30,16 @@ def decide(name: str, values: Values, dtype: str, wanted: str | None = None) -> 
     if wanted is not None and wanted not in KINDS:
         raise KnobError(f"inputs must be 'logits' or 'probs', got {wanted!r}")
     share, content = _content(values, dtype)
+    shown = "probs" if share >= MOST else "logits" if share <= FEW else None
     if wanted is not None:
         return Kind(wanted, f"Taken for {_word(wanted)}, as you said; {content}.")
     first = name.split("+")[0].rstrip("0123456789 _.-:[(])")
     named = next((kind for kind, words in zip(KINDS, (LOGITS, PROBS), strict=True) if _named(name, first, words)), None)
-    shown = "probs" if share >= MOST else "logits" if share <= FEW else None
     if named is None:
         return _unnamed(name, shown, content)
     if shown is None or shown == named:
         return Kind(named, f"Taken for {_word(named)}, by the name; {content}.")
-    return Kind(named, f"Taken for {_word(named)}, by the name.", _contradiction(name, named, shown, content))
+    return Kind(named, f"Taken for {_word(named)}, by the name.", _contradiction(name, named, shown, content), shown)
 
 
 def _named(name: str, first: str, words: tuple[str, ...]) -> bool:
