@@ -19,6 +19,8 @@ from confide.cli.console import INDENT, PROSE, open_console
 from confide.data.opening import open_predictions
 from confide.data.predictions import Predictions
 
+CHUNK = 1 << 23  # bytes of scores read at a time
+
 
 def run(path: Path, ignore_index: int | None, as_json: bool, **options: str | int | Path | None) -> None:
     """Read once, print once; exit code 1 if numbers would be wrong."""
@@ -38,7 +40,7 @@ def _examine(found: Predictions, ignore_index: int | None) -> Diagnosis:
     setting = Setting(found.classes, found.kind.shown or found.inputs, found.dtype, ignore_index)
     exam = Exam(setting, found.labelled)
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        for chunk in progress.track(found.chunks(), total=None, description="Looking"):
+        for chunk in progress.track(found.chunks(CHUNK), total=None, description="Looking"):
             exam.observe(chunk.scores, chunk.labels, chunk.origin)
     return exam.diagnosis()
 

@@ -5,6 +5,7 @@ Nothing in a file can run code: pickled objects are refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from confide.core.errors import InputError
 from confide.data.cases import Pair, case_columns, pairs
+from confide.data.files.array import Array
 from confide.data.files.formats import arrays_of
 from confide.data.kind import Kind, decide
 from confide.data.layout import Layout, arrange
@@ -135,11 +137,9 @@ def _ignored(layout: Layout, ignore_index: int | None) -> tuple[Mapping[int, flo
     labels = layout.labels
     if labels is None or layout.soft:
         return {}, ""
-    most = LOOK if labels.in_order else LOOK_LABELS
-    n = max(1, most // max(prod(labels.shape) // labels.shape[0], 1))
-    values, counts = np.unique(whole(labels, labels.read(0, n)), return_counts=True)
-    share = dict(zip(values.tolist(), (counts / counts.sum()).tolist(), strict=True))
-    about = "" if n >= labels.shape[0] else "about "
+    counts = _count_labels(labels)
+    share = {value: count / counts.total() for value, count in counts.items()}
+    about = "" if counts.total() == prod(labels.shape) else "about "
     if ignore_index is not None:
         return {}, f"{ignore_index} is ignored, as you said ({about}{share.get(ignore_index, 0):.1%} of the labels)."
     stray = {value: part for value, part in share.items() if not 0 <= value < layout.classes}
@@ -155,6 +155,17 @@ def _ignored(layout: Layout, ignore_index: int | None) -> tuple[Mapping[int, flo
         for value, part in likely.items()
     ]
     return likely, " ".join(words)
+
+
+def _count_labels(labels: Array) -> Counter[int]:
+    """How often each value occurs, in the first labels of a large file."""
+    step = max(1, LOOK // max(prod(labels.shape) // labels.shape[0], 1))
+    rounds = 1 if labels.in_order else LOOK_LABELS // LOOK
+    counts: Counter[int] = Counter()
+    for start in range(0, min(labels.shape[0], rounds * step), step):
+        values, times = np.unique(labels.read(start, start + step), return_counts=True)
+        counts.update(dict(zip(whole(labels, values).tolist(), times.tolist(), strict=True)))
+    return counts
 
 
 def _column_words(case: Case) -> str:

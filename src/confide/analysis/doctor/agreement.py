@@ -120,8 +120,8 @@ class Agreement:
             f"accuracy is {accuracy:.1%}, and chance alone gives {chance:.1%}, though the mean confidence is "
             f"{self.confidence / self.rows:.1%}",
             "Every number that needs labels is wrong.",
-            "Labels and predictions seem to come in a different order (a shuffled loader?) or from different data: save "
-            "both in one loop.",
+            "Labels and predictions seem to come in a different order (a shuffled loader?) or from different data: "
+            "save both in one loop.",
             self.rows,
         )
 

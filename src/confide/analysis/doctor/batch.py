@@ -59,7 +59,7 @@ class Batch:
     """Rows without the ignored ones: scores `z` (M, C), class numbers `y` (M,), and where each one stands."""
 
     def __init__(self, setting: Setting, scores: Tensor, labels: Tensor | None, origin: tuple[int, ...]) -> None:
-        self.setting, self.raw, self.origin = setting, scores, origin
+        self.setting, self.origin = setting, origin
         self.shape = (scores.shape[0], *scores.shape[2:])
         flat = scores.movedim(1, -1).reshape(-1, scores.shape[1])
         z = flat if flat.dtype == torch.float64 else flat.float()

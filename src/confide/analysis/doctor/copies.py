@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from confide.analysis.doctor.batch import HALF, Batch, Finding, Setting, where
+from torch import Tensor
+
+from confide.analysis.doctor.batch import HALF, Finding, Setting, where
 
 MOST = 1 << 18  # rows that are remembered
 MANY = 1e-3  # share of rows; below it the data themselves may hold a few rows twice
@@ -31,15 +33,16 @@ class Copies:
         part = f" (one row of {self.every} compared)" if self.every > 1 else ""
         return f"no row occurs twice{part}" if self.compared else ""
 
-    def observe(self, batch: Batch) -> None:
-        if self.coarse or len(batch.origin) > 1:  # parts of a volume may be empty alike
+    def observe(self, scores: Tensor, origin: tuple[int, ...]) -> None:
+        """Rows as they were read; a volume comes in parts, which may be empty alike."""
+        if self.coarse or len(origin) > 1:
             return
-        rows = batch.raw.reshape(len(batch.raw), -1)
+        rows = scores.reshape(len(scores), -1)
         self.rows += len(rows)
         scaled = rows[:, :4096].double() * 1e4
         generic = ((scaled - scaled.round()).abs() > 1e-3).sum(1) >= min(2, rows.shape[1])
         for i in generic.nonzero().squeeze(1).tolist():
-            self._see(hash(rows[i].contiguous().numpy().tobytes()), batch.origin[0] + i)
+            self._see(hash(rows[i].contiguous().numpy().tobytes()), origin[0] + i)
 
     def _see(self, key: int, row: int) -> None:
         if key % self.every:
