@@ -48,7 +48,7 @@ def roles(
     arrays: Arrays, path: Path, scores: str | None = None, labels: str | None = None, apart: Array | None = None
 ) -> Roles:
     """Find the scores, the labels (unless they come from a file apart) and the columns beside them."""
-    truth, why_labels = find_labels(arrays, path, labels) if apart is None else (apart, "")
+    truth, why_labels = find_labels(arrays, path, labels, scores) if apart is None else (apart, "")
     rest = {name: array for name, array in arrays.items() if array is not truth}
     found, why, class_names = _scores(rest, path, scores, truth)
     taken = set(found.name.split("+")) | {found.name}
@@ -57,16 +57,29 @@ def roles(
     return Roles(found, truth, columns, (why, why_labels), class_names or _class_names(rest.values()))
 
 
-def find_labels(arrays: Arrays, path: Path, name: str | None = None) -> tuple[Array | None, str]:
-    """By name, or because nothing else can be the labels; and the words for it."""
+def find_labels(
+    arrays: Arrays, path: Path, name: str | None = None, scores: str | None = None
+) -> tuple[Array | None, str]:
+    """By name, of several the one that belongs to the scores; or because nothing else fits; and the words for it."""
     if name is not None:
         return _named(arrays, name, path), f"{name!r} holds the labels, as you said."
-    for known in LABELS:
-        fits = [array for name, array in arrays.items() if word(name, (known,)) and array.dtype != "object"]
-        exact = [array for array in fits if array.name.lower() == known]
-        if len(exact or fits) == 1:
-            found = (exact or fits)[0]
-            return found, f"{found.name!r} ({found.dtype}, {_size(found)}) holds the labels, by its name."
+    fits = [a for a in arrays.values() if word(a.name, LABELS) and a.dtype != "object"]
+    role = word(scores, SCORES) if scores else None
+    prefix = scores[: len(scores) - len(role)].lower() if scores and role else ""
+    for chosen in (
+        [a for a in fits if prefix and a.name.lower().removeprefix(prefix) in LABELS],
+        [a for known in LABELS for a in fits if a.name.lower() == known][:1],
+        fits,
+    ):
+        if len(chosen) == 1:
+            return chosen[
+                0
+            ], f"{chosen[0].name!r} ({chosen[0].dtype}, {_size(chosen[0])}) holds the labels, by its name."
+    if fits:
+        raise InputError(
+            f"{str(path)!r} has several arrays that could be labels, {', '.join(map(str, fits))}: name the one that is "
+            f"meant, such as --labels {fits[0].name}"
+        )
     integers = [a for a in arrays.values() if a.whole and a.shape]
     floats = [a for a in arrays.values() if a.floating and len(a.shape) > 1]
     if len(integers) == 1 == len(floats) and len(integers[0].shape) < len(floats[0].shape) + 1:
@@ -104,14 +117,18 @@ def _scores(arrays: Arrays, path: Path, name: str | None, truth: Array | None) -
 
 
 def _known(some: Arrays, arrays: Arrays, path: Path, truth: Array | None) -> Array | None:
-    for known in SCORES:
-        fits = [a for a in some.values() if word(a.name, (known,)) and (a.floating or known not in EITHER)]
-        exact = [a for a in fits if a.name.lower() == known]
-        if len(exact or fits) > 1:
-            raise _several(fits, arrays, path)
-        if fits:
-            return _strict((exact or fits)[0], path, truth)
-    return None
+    """A known name as it is comes before one with a prefix, logits before probabilities."""
+    fits = [
+        (a, known) for a in some.values() if (known := word(a.name, SCORES)) and (a.floating or known not in EITHER)
+    ]
+    exact = [(a, known) for a, known in fits if a.name.lower() == known]
+    first = min((exact or fits), key=lambda fit: SCORES.index(fit[1]), default=None)
+    if first is None:
+        return None
+    alike = [a for a, known in exact or fits if known == first[1]]
+    if len(alike) > 1:
+        raise _several(alike, arrays, path)
+    return _strict(first[0], path, truth)
 
 
 def _by_name(found: Array) -> str:

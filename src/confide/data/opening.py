@@ -128,6 +128,11 @@ def _kind(layout: Layout, inputs: str | None) -> Kind:
     scores = layout.scores
     n = max(1, LOOK // max(prod(scores.shape) // scores.shape[layout.cut], 1))
     values = scores.read(0, n, layout.cut)
+    if layout.axis is None and values.max() > 1 and bool((values == np.floor(values)).all()):
+        raise InputError(
+            f"{scores.name!r} in {str(scores.path)!r} holds whole numbers up to {values.max():g}: predicted "
+            "classes, by all appearance. Confidence needs a score for each class"
+        )
     rows = values.reshape(-1) if layout.axis is None else np.moveaxis(values, layout.axis, -1)
     return decide(scores.name, rows, scores.dtype, inputs)
 
