@@ -66,6 +66,13 @@ DOCTOR_EXAMPLES = """\
 
 [green]confide doctor predictions/ --labels-from labelsTr/ --json[/green]
 """
+EXPLAIN_EXAMPLES = """\
+[bold]Examples[/bold]
+
+[green]confide explain ece[/green]
+
+[green]confide explain ignore_index[/green]
+"""
 # Shown in the help only, which must not import the study to ask; a test compares.
 SEEDS, EPOCHS = 3, 40
 
@@ -163,6 +170,19 @@ def doctor(
     page.run(
         predictions, ignore_index, json, inputs=inputs, dim=dim, scores=scores, labels=labels, labels_from=labels_from
     )
+
+
+@app.command(epilog=EXPLAIN_EXAMPLES)
+def explain(
+    term: Annotated[str | None, typer.Argument(metavar="[TERM]", help="Such as ece; none lists all.")] = None,
+) -> None:
+    """Explain a word in plain words: what it is, how it misleads, what to do."""
+    from confide.cli import explain as page
+
+    if term is None:
+        page.print_all()
+    else:
+        page.print_term(term)
 
 
 @app.command(epilog=DEMO_EXAMPLES)

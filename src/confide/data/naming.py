@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from confide.core.errors import InputError
-from confide.data.files.array import HOW, Array, Arrays, Values
+from confide.data.files.array import HOW, Array, Arrays, Values, stack
 
 LOGITS = ("logits", "logit", "log_probs", "log_prob", "logprobs", "log_softmax", "log_probabilities")
 PROBS = ("probabilities", "probability", "probs", "prob", "proba", "softmax", "sigmoid")
@@ -187,19 +187,6 @@ def _ordered(members: list[tuple[Array, str]]) -> tuple[list[Array], tuple[str, 
     if all(tail.isdigit() for _, tail in members):
         return [a for a, _ in sorted(members, key=lambda m: int(m[1]))], ()
     return [a for a, _ in members], tuple(tail for _, tail in members)
-
-
-def stack(members: Sequence[Array]) -> Array:
-    """Columns of one table as one array, classes last."""
-    name = "+".join(a.name for a in members)
-
-    def cut(start: int, stop: int, axis: int) -> Values:
-        rows = (start, stop) if axis == 0 else (0, members[0].shape[0])
-        return np.stack([a.read(*rows) for a in (members if axis == 0 else members[start:stop])], axis=1)
-
-    shape = (members[0].shape[0], len(members))
-    dtype = members[0].dtype if members[0].floating else "float64"
-    return replace(members[0], name=name, shape=shape, dtype=dtype, slab=cut)
 
 
 def _strict(array: Array, path: Path, truth: Array | None = None) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,6 +116,19 @@ def in_memory(path: Path, name: str, values: Values) -> Array:
         return values if not values.shape else values[(slice(None),) * axis + (slice(start, stop),)]
 
     return Array(path, name, values.shape, kind_of(values.dtype), cut)
+
+
+def stack(members: Sequence[Array]) -> Array:
+    """Columns of one table as one array, classes last."""
+    name = "+".join(a.name for a in members)
+
+    def cut(start: int, stop: int, axis: int) -> Values:
+        rows = (start, stop) if axis == 0 else (0, members[0].shape[0])
+        return np.stack([a.read(*rows) for a in (members if axis == 0 else members[start:stop])], axis=1)
+
+    shape = (members[0].shape[0], len(members))
+    dtype = members[0].dtype if members[0].floating else "float64"
+    return replace(members[0], name=name, shape=shape, dtype=dtype, slab=cut)
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
