@@ -244,7 +244,7 @@ def test_the_command_says_it_in_words(tmp_path, capsys, monkeypatch):
     assert code == 1
     assert "1 finding would make numbers wrong." in flat
     assert "'logits' is named like logits, but these look like probabilities" in flat
-    assert "pass --inputs probs if the content is right" in flat
+    assert "Pass --inputs probs if the content is right" in flat
     assert call(capsys, monkeypatch, path, "--inputs", "probs")[0] == 0
     code, out, _ = call(capsys, monkeypatch, path, "--inputs", "logits")
     assert code == 1
@@ -268,6 +268,26 @@ def test_the_command_answers_in_json(tmp_path, capsys, monkeypatch):
     code, out, _ = call(capsys, monkeypatch, tmp_path / "logits.npy", "--json", "--ignore-index", "255")
     found = json.loads(out)
     assert (code, found["predictions"]) == (0, int((y != 0).sum()))
+
+
+def test_axes_that_only_habit_tells_apart_are_named(tmp_path, capsys, monkeypatch):
+    z, y = sound(40)
+    np.save(tmp_path / "z.npy", z.T.numpy())
+    code, out, _ = call(capsys, monkeypatch, tmp_path / "z.npy")
+    assert code == 0
+    assert "40 classes for 10 rows, and no labels that tell the axes of (10, 40) apart" in " ".join(out.split())
+    assert "tell the axes" not in call(capsys, monkeypatch, tmp_path / "z.npy", "--dim", "0")[1]
+    np.savez(tmp_path / "z.npz", logits=z.numpy(), labels=y.numpy())
+    assert "tell the axes" not in call(capsys, monkeypatch, tmp_path / "z.npz")[1]
+
+
+def test_a_folder_of_volumes_is_examined_with_its_labels(tmp_path, capsys, monkeypatch):
+    z, y = sound(3 * 4 * 5 * 6)
+    for name in ("a", "b"):
+        np.savez(tmp_path / f"{name}.npz", logits=z.T.reshape(10, 12, 5, 6).numpy(), seg=y.reshape(12, 5, 6).numpy())
+    code, out, _ = call(capsys, monkeypatch, tmp_path, "--json")
+    found = json.loads(out)
+    assert (code, found["rows"], found["predictions"]) == (0, 2, 720)
 
 
 def test_bad_input_is_refused(tmp_path, capsys, monkeypatch):

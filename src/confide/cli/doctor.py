@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -25,7 +25,8 @@ CHUNK = 1 << 23  # bytes of scores read at a time
 def run(path: Path, ignore_index: int | None, as_json: bool, **options: str | int | Path | None) -> None:
     """Read once, print once; exit code 1 if numbers would be wrong."""
     found = open_predictions(path, ignore_index=ignore_index, lenient=True, **options)  # type: ignore[arg-type]
-    diagnosis = _with_doubt(found, _examine(found, ignore_index))
+    diagnosis = _examine(found, ignore_index)
+    diagnosis = replace(diagnosis, findings=(*_doubt(found), *diagnosis.findings, *_axis(found)))
     if as_json:
         print(json.dumps(_plain(found, diagnosis), indent=2))
     else:
@@ -45,19 +46,32 @@ def _examine(found: Predictions, ignore_index: int | None) -> Diagnosis:
     return exam.diagnosis()
 
 
-def _with_doubt(found: Predictions, diagnosis: Diagnosis) -> Diagnosis:
+def _doubt(found: Predictions) -> Iterator[Finding]:
     """A name that contradicts the content comes first: all else depends on it."""
-    if not found.kind.doubt:
-        return diagnosis
-    doubt = Finding(
-        "logits-or-probabilities",
-        True,
-        found.kind.doubt.partition("; ")[0],
-        "Read as the wrong kind they get a second softmax, or none, and every number but accuracy is wrong. What "
-        f"follows takes them for {'probabilities' if found.kind.shown == 'probs' else 'logits'}.",
-        found.kind.doubt.partition("; ")[2] + ".",
-    )
-    return Diagnosis((doubt, *diagnosis.findings), diagnosis.fine, diagnosis.items)
+    if found.kind.doubt:
+        what, _, fix = found.kind.doubt.partition("; ")
+        yield Finding(
+            "logits-or-probabilities",
+            True,
+            what,
+            "Read as the wrong kind they get a second softmax, or none, and every number but accuracy is wrong. What "
+            f"follows takes them for {'probabilities' if found.kind.shown == 'probs' else 'logits'}.",
+            f"{fix[:1].upper()}{fix[1:]}.",
+        )
+
+
+def _axis(found: Predictions) -> Iterator[Finding]:
+    """A table whose axes nothing but habit tells apart."""
+    shape = found.cases[0].layout.scores.shape
+    open_axis = len(shape) == 2 and (not found.labelled or shape[0] == shape[1])
+    if open_axis and found.cases[0].layout.axis == 1 and shape[0] <= shape[1]:
+        yield Finding(
+            "class-axis",
+            False,
+            f"{shape[1]:,} classes for {shape[0]:,} rows, and no labels that tell the axes of {shape} apart",
+            "If classes are on the other axis, every number is wrong.",
+            "If so, pass --dim 0.",
+        )
 
 
 def _plain(found: Predictions, diagnosis: Diagnosis) -> dict[str, object]:

@@ -41,7 +41,8 @@ TERMS = {
         "ECE is the mean of these gaps, weighted by how many predictions a bin holds.",
         "sum over bins b of n_b / n * |accuracy_b - confidence_b|",
         "It is never 0 on finite data: perfectly calibrated predictions show about 0.1 with 100 samples and 0.02 to "
-        "0.03 with 2,000 (10 classes, 15 bins). Means over batches inflate it in the same way. Papers print it times 100.",
+        "0.03 with 2,000 (10 classes, 15 bins). Means over batches inflate it in the same way. Papers print it "
+        "times 100.",
         "confide.ECE(bins=15); always with the number of samples, and beside nll or brier.",
         ("expected calibration error",),
     ),

@@ -32,7 +32,9 @@ class Labels:
         stray = ~batch.labelled
         self.stray.add(stray, batch)
         values, counts = batch.y[stray].unique(return_counts=True)
-        self.values.update(dict(zip(values.tolist()[:MOST], counts.tolist()[:MOST], strict=True)))
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            if value in self.values or len(self.values) < MOST:
+                self.values[value] += count
 
     def findings(self) -> Iterator[Finding]:
         if not self.stray.count:
