@@ -132,6 +132,7 @@ def test_rows_that_a_sampler_repeated():
     assert only(examine(inside, y), "duplicates", wrong=False).count == 1
     twice = torch.cat((z[:500], z[:500], z[500:]))
     assert only(examine(twice, torch.cat((y[:500], y[:500], y[500:]))), "duplicates").count == 500
+    assert "duplicates" not in {f.code for f in examine((200 * z).softmax(1).softmax(1), y, "probs").findings}
     rounded = (z.softmax(1) * 100).round() / 100
     assert not {"duplicates"} & {f.code for f in examine(rounded, y, "probs").findings}
 

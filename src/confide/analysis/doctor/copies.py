@@ -14,7 +14,7 @@ FEW, FEW_HALF = 3, 8  # classes below which equal rows may be chance, in float32
 
 
 class Copies:
-    """Equal rows of scores. Rows of round numbers (four decimals) may be equal by chance and are not compared.
+    """Equal rows of scores. Round numbers (four decimals) and saturated rows may be equal by chance: not compared.
 
     A row is remembered by its hash. When there are too many, those whose hash is not divisible by 2, 4, 8, ... are
     forgotten, which treats both copies of a row alike.
@@ -41,6 +41,8 @@ class Copies:
         self.rows += len(rows)
         scaled = rows[:, :4096].double() * 1e4
         generic = ((scaled - scaled.round()).abs() > 1e-3).sum(1) >= min(2, rows.shape[1])
+        lowest = (rows[:, :4096] == rows[:, :4096].amin(1, keepdim=True)).sum(1)
+        generic &= (lowest == 1) | (scores.dim() > 2)  # a saturated softmax gives few different rows
         for i in generic.nonzero().squeeze(1).tolist():
             self._see(hash(rows[i].contiguous().numpy().tobytes()), origin[0] + i)
 
