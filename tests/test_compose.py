@@ -116,6 +116,8 @@ def test_every_method_can_be_a_part(kind):
     expect_close(found[1], mine[1] + 0.5 * wanted[1], 1e-12, "gradient")
     terms = (MbLS() + 0.5 * part).terms(z, y, **side)
     expect_close(terms["loss"], found[0], 1e-12, "terms")
+    with pytest.raises(KnobError, match="would count cross-entropy 2 times"):  # one taken off the other leaves none
+        MbLS() + -1 * ACLS()
     with pytest.raises(KnobError, match="would count cross-entropy 2 times"):
         MbLS() + kind.example()
 

@@ -34,7 +34,7 @@ def traced() -> bool:
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
     """The compiled form of `run`, a function of `core.fused`, for this kind of method and input."""
     size = z.numel() < SERIAL
-    key = (run, method.formula, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
+    key = (run, method.compile_key, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
     entry = _compiled.get(key)
     if entry is None and not _Compiled.broken:
         # Dynamo remembers by name which sizes varied, and would take the number of classes for one of them.
