@@ -22,6 +22,7 @@ def fresh(monkeypatch):
     """Each test starts without compiled functions, and dynamo's silent fallback to eager becomes an error."""
     monkeypatch.setattr(compiler, "_compiled", {})
     monkeypatch.setattr(compiler._Compiled, "broken", False)
+    monkeypatch.setattr(compiler._Compiled, "told", set())
     torch._dynamo.reset()
     counters.clear()
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
@@ -163,6 +164,23 @@ def test_without_a_compiler_there_is_one_warning_and_the_same_numbers(monkeypatc
         again = run(confide.ACLS(fused=True), z, y)
     assert torch.equal(found[1], run(confide.MbLS(), z, y)[1])
     assert torch.equal(again[1], run(confide.ACLS(), z, y)[1])
+
+
+def test_what_fails_for_one_method_is_tried_for_others(monkeypatch):
+    original = torch.compile
+
+    def refuse(run, **options):
+        def call(*args):
+            raise RuntimeError("no code for this one")
+
+        return call if "MbLS" in run.__name__ else original(run, **options)
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    z, y = batch((40, 12), torch.float32)
+    with pytest.warns(CompilerWarning, match="no code for this one"):
+        run(confide.MbLS(fused=True), z, y)
+    run(confide.ACLS(fused=True), z, y)
+    assert [entry.gave_up for entry in compiler._compiled.values()] == [True, False]
 
 
 def peak(criterion, z, y):
