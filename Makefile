@@ -12,8 +12,9 @@ BIN := .venv/bin
 demo: .venv/demo
 	$(BIN)/confide demo
 
+# One thread in each of two processes: the tensors of tests are too small to share.
 test: .venv/dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: .venv/dev
 	$(BIN)/ruff format --check
