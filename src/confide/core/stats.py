@@ -6,7 +6,7 @@ Integer addition has no order, so a result has the same bits for any batch size,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,11 @@ def to_units(values: Tensor) -> Tensor:
     Scaling by a power of two and rounding are exact, so float32 needs no float64 on the way.
     """
     return (values * float(ONE)).round().to(torch.int64)
+
+
+def exactly(x: Tensor) -> Tensor:
+    """In float64 where there is one, so that the product of two float32 numbers is exact."""
+    return x.float() if x.device.type == "mps" else x.double()
 
 
 def scatter(values: Tensor, index: Tensor, size: int) -> Tensor:
@@ -55,6 +60,19 @@ class Fixed:
         return cls.carried((units >> BITS).sum(), (units & (ONE - 1)).sum())
 
     @classmethod
+    def zeros(cls, *shape: int) -> Fixed:
+        return cls(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64))
+
+    @classmethod
+    def of_counts(cls, counts: Tensor) -> Fixed:
+        """Whole numbers."""
+        return cls(counts, torch.zeros_like(counts))
+
+    @classmethod
+    def stack(cls, numbers: Sequence[Fixed]) -> Fixed:
+        return cls(torch.stack([x.whole for x in numbers]), torch.stack([x.fraction for x in numbers]))
+
+    @classmethod
     def spread(cls, units: Tensor, index: Tensor, size: int) -> Fixed:
         """The sum of `units` in each of `size` cells."""
         return cls.carried(scatter(units >> BITS, index, size), scatter(units & (ONE - 1), index, size))
@@ -74,8 +92,20 @@ class Fixed:
         return Fixed(self.whole.to(device), self.fraction.to(device))
 
     def fold(self, groups: int) -> Fixed:
-        """Sum neighbouring cells into `groups` equal groups."""
-        return Fixed.carried(self.whole.reshape(groups, -1).sum(1), self.fraction.reshape(groups, -1).sum(1))
+        """Sum neighbouring cells along the last axis into `groups` equal groups."""
+        shape = (*self.whole.shape[:-1], groups, -1)
+        return Fixed.carried(self.whole.reshape(shape).sum(-1), self.fraction.reshape(shape).sum(-1))
+
+    def head(self, cells: int) -> Fixed:
+        """The first cells, in memory of their own."""
+        return Fixed(self.whole[:cells].clone(), self.fraction[:cells].clone())
+
+    def reshape(self, *shape: int) -> Fixed:
+        return Fixed(self.whole.reshape(shape), self.fraction.reshape(shape))
+
+    def float(self) -> Tensor:
+        """The nearest float64, on the CPU."""
+        return self.whole.cpu().double() + self.fraction.cpu().double() / ONE
 
     def units(self) -> list[int]:
         """The exact values as Python integers, in units of 2**-32."""
@@ -119,6 +149,20 @@ class Stats:
             flat.update(limbs or {name: part})
         return flat
 
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.tensors().values())).device
+
+    def pack(self, rank: int = 0, world: int = 1) -> Tensor:  # noqa: ARG002 (for sums that are not all sums)
+        """All sums as one vector, of a length that depends on the number of processes at most."""
+        return torch.cat([part.reshape(-1) for part in self.tensors().values()])
+
+    def unpack(self, vector: Tensor, world: int = 1) -> Self:  # noqa: ARG002
+        """The way back from `pack()`, or from a sum of such vectors, in the shape of these sums."""
+        mine = self.tensors()
+        parts = vector.split([part.numel() for part in mine.values()])
+        return self.from_tensors({name: x.view_as(mine[name]) for name, x in zip(mine, parts, strict=True)})
+
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
         """The way back from `tensors()`. Fractions summed elsewhere are carried here."""
@@ -126,29 +170,48 @@ class Stats:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Share(Stats):
-    """How many of the kept rows are hits."""
+class Mean(Stats):
+    """What the weighted mean of one number a row needs, and the standard error of that mean.
 
-    count: Tensor
-    hits: Tensor
+    Numbers at or past LIMIT (or infinite) are counted in `wild`, not added; so are the squares of large numbers.
+    """
+
+    count: Tensor  # rows
+    wild: Tensor  # rows whose number, and rows whose square could not be added
+    sums: Fixed  # of w, w x, w**2, w**2 x and w**2 x**2
 
     @classmethod
-    def of(cls, hit: Tensor, keep: Tensor) -> Share:
-        return cls(keep.sum(), (hit & keep).sum())
+    def of(cls, values: Tensor, keep: Tensor, weight: Tensor | None = None) -> Mean:
+        x = exactly(values)
+        w = torch.ones_like(x) if weight is None else exactly(weight)
+        wx = w * x
+        tame = keep & (wx.abs() < LIMIT)
+        flat = tame & (wx.abs() < LIMIT**0.5)
+        terms = [(keep, w), (tame, wx), (keep, w * w), (tame, w * wx), (flat, wx * wx)]
+        totals = [Fixed.total(torch.where(mask, term, 0.0)) for mask, term in terms]
+        wild = torch.stack(((keep & ~tame).sum(), (keep & ~flat).sum()))
+        return cls(keep.sum(), wild, Fixed.stack(totals))
+
+    @classmethod
+    def blank(cls) -> Mean:
+        """No rows."""
+        return cls(torch.zeros((), dtype=torch.int64), torch.zeros(2, dtype=torch.int64), Fixed.zeros(5))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sum(Stats):
-    """The sum of one real number per kept row. Rows at or past LIMIT (or infinite) are counted, not added."""
+class Tally(Stats):
+    """For each class the weight of the rows with its label, of those predicted as it, and of those with both."""
 
-    count: Tensor
-    total: Fixed
-    unbounded: Tensor
+    count: Tensor  # rows
+    label: Fixed
+    predicted: Fixed
+    both: Fixed
 
     @classmethod
-    def of(cls, values: Tensor, keep: Tensor) -> Sum:
-        small = keep & (values.abs() < LIMIT)
-        return cls(keep.sum(), Fixed.total(torch.where(small, values, 0.0)), (keep & ~small).sum())
+    def blank(cls, classes: int) -> Tally:
+        """No rows."""
+        none = Fixed.zeros(classes)
+        return cls(torch.zeros((), dtype=torch.int64), none, none, none)
 
 
 def _add(mine: Any, theirs: Any) -> Any:
