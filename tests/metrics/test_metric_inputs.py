@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from confide.core.stats import Mean
+from confide.core.sums import Mean
 from confide.metrics import ALL, ECE, NLL, Accuracy, Metric
 from confide.metrics.estimate import Span
 from confide.metrics.items import Items

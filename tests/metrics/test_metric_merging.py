@@ -112,7 +112,7 @@ def test_a_single_item_needs_no_batch_axis():
     z, y = draw(1)
     y = torch.tensor([3])
     for kind in ALL:
-        assert kind()(z[0], y[0]) == kind()(z, y)
+        assert kind()(z[0], y[0]) == pytest.approx(kind()(z, y), abs=0, nan_ok=True)  # one row has no ranks
 
 
 @pytest.mark.parametrize("kind", ALL)

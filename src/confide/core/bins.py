@@ -24,10 +24,10 @@ def cell(confidence: Tensor) -> Tensor:
     return cell_of_units(to_units(confidence))
 
 
-def cell_of_units(units: Tensor) -> Tensor:
+def cell_of_units(units: Tensor, cells: int = CELLS) -> Tensor:
     """The same from fixed point. Integers only: every device and dtype agrees on the cell."""
-    above = (units - EDGE) * CELLS + (ONE - 1)
-    return ((above >> BITS) - 1).clamp(0, CELLS - 1)
+    above = (units - EDGE) * cells + (ONE - 1)
+    return ((above >> BITS) - 1).clamp(0, cells - 1)
 
 
 def check_bins(bins: int) -> int:
@@ -90,7 +90,7 @@ class Histogram(Stats):
     def _counted(cls, confidence: Tensor, hit: Tensor, keep: Tensor) -> Histogram:
         """Without weights everything but the confidences is a count."""
         units = (exactly(confidence) * ONE).round_()
-        index = _cell_of_scaled(units).mul_(2).add_(hit)
+        index = cell_of_scaled(units, CELLS).mul_(2).add_(hit)
         index = index if bool_all(keep) else torch.where(keep, index, 2 * CELLS)
         tally, sums = tally_of(index, units, 2 * CELLS + 1)
         pairs = tally[: 2 * CELLS].reshape(CELLS, 2)
@@ -106,6 +106,9 @@ class Histogram(Stats):
         count = self.count.reshape(*lead, bins, -1).sum(-1)
         return Histogram(count, self.mass.fold(bins), self.hits.fold(bins), self.confidence.fold(bins), self.square)
 
+    def n(self) -> int:
+        return int(self.count.reshape(-1, self.count.shape[-1]).sum(-1).max()) if self.count.numel() else 0
+
     def rows(self) -> list[tuple[int, int, int, int]]:
         """(count; mass, hits and confidences in units of 2**-32) of each cell, as exact Python integers."""
         parts = (self.count.reshape(-1).tolist(), self.mass.units(), self.hits.units(), self.confidence.units())
@@ -117,12 +120,12 @@ def bool_all(mask: Tensor) -> bool:
     return mask.device.type == "cpu" and bool(mask.all())
 
 
-def _cell_of_scaled(units: Tensor) -> Tensor:
+def cell_of_scaled(units: Tensor, cells: int) -> Tensor:
     """`cell_of_units` of whole numbers in float64: the same cells, since every step is exact, and faster."""
     if units.dtype != torch.float64:
-        return cell_of_units(units.to(torch.int64))
-    above = (units - EDGE).mul_(CELLS / ONE).ceil_().sub_(1).clamp_(0, CELLS - 1)
-    return above.to(torch.int64)
+        return cell_of_units(units.to(torch.int64), cells)
+    above = (units - EDGE).mul_(cells / ONE).ceil_().sub_(1)
+    return above.to(torch.int64).clamp_(0, cells - 1)  # in this order NaN lands in a cell, too
 
 
 def tally_of(index: Tensor, units: Tensor, size: int) -> tuple[Tensor, Fixed]:

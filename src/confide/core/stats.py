@@ -115,10 +115,15 @@ class Fixed:
 
 @dataclass(frozen=True, eq=False)
 class Stats:
-    """A bag of sums. Each field is an int64 tensor or a `Fixed`; `+` adds them field by field."""
+    """A bag of sums. Each field is an int64 tensor, a `Fixed` or another bag; `+` adds them field by field."""
 
     def parts(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def n(self) -> int:
+        """How many rows were added."""
+        first = next(iter(self.parts().values()))
+        return first.n() if isinstance(first, Stats) else int(first.sum())
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
@@ -136,91 +141,73 @@ class Stats:
 
     def zero(self) -> Self:
         """The neutral element of `+`, in the shape of these sums."""
-        return self.from_tensors({name: torch.zeros_like(part) for name, part in self.tensors().items()})
+        return self.filled({name: torch.zeros_like(part) for name, part in self.tensors().items()})
 
     def to(self, device: torch.device | str) -> Self:
         return dataclasses.replace(self, **{name: part.to(device) for name, part in self.parts().items()})
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every sum as a plain int64 tensor: what is stored in a file, or summed over processes."""
-        flat: dict[str, Tensor] = {}
-        for name, part in self.parts().items():
-            limbs = {f"{name}.whole": part.whole, f"{name}.fraction": part.fraction} if isinstance(part, Fixed) else {}
-            flat.update(limbs or {name: part})
-        return flat
 
     @property
     def device(self) -> torch.device:
         return next(iter(self.tensors().values())).device
 
-    def pack(self, rank: int = 0, world: int = 1) -> Tensor:  # noqa: ARG002 (for sums that are not all sums)
+    def tensors(self) -> dict[str, Tensor]:
+        """Every sum as a plain int64 tensor: what is stored in a file, or summed over processes."""
+        return {name + tail: tensor for name, part in self.parts().items() for tail, tensor in _limbs(part).items()}
+
+    def filled(self, tensors: Mapping[str, Tensor]) -> Self:
+        """The way back from `tensors()`, of any size. Fractions summed elsewhere are carried here."""
+        return dataclasses.replace(self, **{name: _read(part, tensors, name) for name, part in self.parts().items()})
+
+    def pack(self, rank: int = 0, world: int = 1) -> Tensor:  # noqa: ARG002 (for sums with a place a process)
         """All sums as one vector, of a length that depends on the number of processes at most."""
         return torch.cat([part.reshape(-1) for part in self.tensors().values()])
+
+    def packed_length(self, world: int = 1) -> int:  # noqa: ARG002
+        """Of `pack()`."""
+        return sum(part.numel() for part in self.tensors().values())
 
     def unpack(self, vector: Tensor, world: int = 1) -> Self:  # noqa: ARG002
         """The way back from `pack()`, or from a sum of such vectors, in the shape of these sums."""
         mine = self.tensors()
         parts = vector.split([part.numel() for part in mine.values()])
-        return self.from_tensors({name: x.view_as(mine[name]) for name, x in zip(mine, parts, strict=True)})
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """The way back from `tensors()`. Fractions summed elsewhere are carried here."""
-        return cls(**{field.name: _read(tensors, field.name) for field in dataclasses.fields(cls)})
+        return self.filled({name: x.view_as(mine[name]) for name, x in zip(mine, parts, strict=True)})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mean(Stats):
-    """What the weighted mean of one number a row needs, and the standard error of that mean.
+class Bag(Stats):
+    """Several kinds of sums as one."""
 
-    Numbers at or past LIMIT (or infinite) are counted in `wild`, not added; so are the squares of large numbers.
-    """
+    def pack(self, rank: int = 0, world: int = 1) -> Tensor:
+        return torch.cat([part.pack(rank, world) for part in self.parts().values()])
 
-    count: Tensor  # rows
-    wild: Tensor  # rows whose number, and rows whose square could not be added
-    sums: Fixed  # of w, w x, w**2, w**2 x and w**2 x**2
+    def packed_length(self, world: int = 1) -> int:
+        return sum(part.packed_length(world) for part in self.parts().values())
 
-    @classmethod
-    def of(cls, values: Tensor, keep: Tensor, weight: Tensor | None = None) -> Mean:
-        x = exactly(values)
-        w = torch.ones_like(x) if weight is None else exactly(weight)
-        wx = w * x
-        tame = keep & (wx.abs() < LIMIT)
-        flat = tame & (wx.abs() < LIMIT**0.5)
-        terms = [(keep, w), (tame, wx), (keep, w * w), (tame, w * wx), (flat, wx * wx)]
-        totals = [Fixed.total(torch.where(mask, term, 0.0)) for mask, term in terms]
-        wild = torch.stack(((keep & ~tame).sum(), (keep & ~flat).sum()))
-        return cls(keep.sum(), wild, Fixed.stack(totals))
-
-    @classmethod
-    def blank(cls) -> Mean:
-        """No rows."""
-        return cls(torch.zeros((), dtype=torch.int64), torch.zeros(2, dtype=torch.int64), Fixed.zeros(5))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tally(Stats):
-    """For each class the weight of the rows with its label, of those predicted as it, and of those with both."""
-
-    count: Tensor  # rows
-    label: Fixed
-    predicted: Fixed
-    both: Fixed
-
-    @classmethod
-    def blank(cls, classes: int) -> Tally:
-        """No rows."""
-        none = Fixed.zeros(classes)
-        return cls(torch.zeros((), dtype=torch.int64), none, none, none)
+    def unpack(self, vector: Tensor, world: int = 1) -> Self:
+        parts = self.parts()
+        pieces = vector.split([part.packed_length(world) for part in parts.values()])
+        both = zip(parts.items(), pieces, strict=True)
+        return dataclasses.replace(self, **{name: part.unpack(piece, world) for (name, part), piece in both})
 
 
 def _add(mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, Stats):
+        return mine + theirs
     if mine.shape != theirs.shape:  # adding would stretch the smaller one without a word
         raise ValueError(f"sums of shape {tuple(mine.shape)} and {tuple(theirs.shape)} do not merge")
     return mine + theirs.to(mine.device)
 
 
-def _read(tensors: Mapping[str, Tensor], name: str) -> Tensor | Fixed:
-    if name in tensors:
+def _limbs(part: Any) -> dict[str, Tensor]:
+    """A part as tensors, with what is to be added to its name."""
+    if isinstance(part, Stats):
+        return {f".{name}": tensor for name, tensor in part.tensors().items()}
+    return {".whole": part.whole, ".fraction": part.fraction} if isinstance(part, Fixed) else {"": part}
+
+
+def _read(part: Any, tensors: Mapping[str, Tensor], name: str) -> Any:
+    if isinstance(part, Fixed):
+        return Fixed.carried(tensors[f"{name}.whole"], tensors[f"{name}.fraction"])
+    if not isinstance(part, Stats):
         return tensors[name]
-    return Fixed.carried(tensors[f"{name}.whole"], tensors[f"{name}.fraction"])
+    return part.filled({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from confide.core.errors import KnobError
-from confide.core.stats import Mean
+from confide.core.sums import Mean
 from confide.metrics.estimate import Span
 from confide.metrics.intervals import share_span
 from confide.metrics.items import Items

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from confide.core.bins import Histogram, edges
+from confide.core.stats import ONE
 from confide.metrics.metric import Bin
 
 
@@ -10,7 +13,20 @@ def weighted_gap(stats: Histogram) -> float:
     """The mean of |accuracy - confidence| over bins, weighted by what they hold."""
     rows = stats.rows()
     mass = sum(mass for _, mass, _, _ in rows)
-    return sum(abs(hits - confidence) for _, _, hits, confidence in rows) / mass if mass else float("nan")
+    return sum(abs(hits - confidence) for _, _, hits, confidence in rows) / mass if mass else math.nan
+
+
+def root_of_squares(stats: Histogram) -> float:
+    """The root of the mean of (accuracy - confidence)**2 over bins, weighted by what they hold."""
+    rows = [row[1:] for row in stats.rows() if row[1]]
+    mass = sum(mass for mass, _, _ in rows)
+    squares = math.fsum((hits - confidence) / mass * ((hits - confidence) / own) for own, hits, confidence in rows)
+    return math.sqrt(squares) if mass else math.nan
+
+
+def largest_gap(stats: Histogram) -> float:
+    """The largest |accuracy - confidence| of any bin that holds something."""
+    return max((abs(hits - confidence) / mass for _, mass, hits, confidence in stats.rows() if mass), default=math.nan)
 
 
 def bars_of(stats: Histogram, limits: list[float] | None = None) -> list[Bin]:
@@ -22,4 +38,4 @@ def bars_of(stats: Histogram, limits: list[float] | None = None) -> list[Bin]:
 
 def _bar(lower: float, upper: float, count: int, mass: int, hits: int, confidence: int) -> Bin:
     means = (confidence / mass, hits / mass) if mass else (None, None)
-    return Bin(lower=lower, upper=upper, count=count, weight=mass / 2**32, confidence=means[0], accuracy=means[1])
+    return Bin(lower=lower, upper=upper, count=count, weight=mass / ONE, confidence=means[0], accuracy=means[1])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from confide.core.bins import CELLS, Histogram, check_bins
-from confide.core.stats import Stats
 from confide.metrics.bars import bars_of, weighted_gap
 from confide.metrics.estimate import Span
-from confide.metrics.intervals import Array, bars_span
+from confide.metrics.intervals import bars_span
 from confide.metrics.items import Items
 from confide.metrics.metric import Bin, Metric, Options
+from confide.metrics.norms import mean_absolute
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -50,14 +48,9 @@ class ECE(Metric[Histogram]):
         return Histogram.blank(CELLS)
 
     def span(self, stats: Histogram, clusters: list[Histogram]) -> Span:
-        return bars_span(stats.fold(self.bin_count), clusters, absolute)
+        return bars_span(stats.fold(self.bin_count), clusters, mean_absolute)
 
-    def bins(self, stats: Stats | None = None) -> list[Bin]:
+    def bins(self, stats: Histogram | None = None) -> list[Bin]:
         """The bars of the reliability diagram, of `stats` or of what was gathered. No rows before any data."""
         stats = self.stats if stats is None else stats
-        return bars_of(stats.fold(self.bin_count)) if isinstance(stats, Histogram) else []
-
-
-def absolute(share: Array, gap: Array, count: Array) -> Array:
-    """The l1 norm."""
-    return np.asarray((share * np.abs(gap)).sum(-1))
+        return [] if stats is None else bars_of(stats.fold(self.bin_count))

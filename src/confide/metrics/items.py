@@ -80,7 +80,7 @@ class Items:
         """Minus the log probability of the label, or its mean under a soft target."""
         if self.soft is not None:
             logp = self._log_p
-            return -torch.where(self.soft > 0, self.soft * logp, 0.0).sum(self.axis)
+            return -self.over_classes(torch.where(self.soft > 0, self.soft * logp, 0.0))
         label = self.y.clamp(min=0)
         if self.probs:
             return -exactly(self.at(self.x, label).clamp(0, 1)).log()
@@ -92,9 +92,22 @@ class Items:
         """Of a tensor shaped like `x`, the number of one class a row."""
         return x.gather(self.axis, classes.unsqueeze(self.axis)).squeeze(self.axis)
 
-    def label_share(self, k: int) -> Tensor:
-        """Whether class k is the label, or the probability that a soft target gives to it."""
-        return self.y == k if self.soft is None else self.soft.select(self.axis, k)
+    def target(self) -> Tensor:
+        """The soft target, or the label as one, in float64 where there is one; zeros in rows that do not count."""
+        if self.soft is not None:
+            return exactly(self.soft)
+        zeros = torch.zeros_like(exactly(self.x[:1, :1])).expand(self.x.shape).clone()
+        hot = self.keep.to(zeros.dtype).unsqueeze(self.axis)
+        return zeros.scatter_(self.axis, self.y.clamp(min=0).unsqueeze(self.axis), hot)
+
+    def over_classes(self, x: Tensor) -> Tensor:
+        """The sum over classes, in an order that no batch size changes."""
+        if self.axis == 1:
+            return x.sum(1)
+        total = x[0].clone()
+        for one in x[1:]:
+            total += one
+        return total
 
     def take(self, chosen: Tensor) -> Items:
         """Some of the rows, with what has been read off them."""
@@ -110,12 +123,9 @@ class Items:
 
     @cached_property
     def _shares(self) -> tuple[Tensor, Tensor]:
-        """exp(z - max) and its sum over classes on axis 0, added one by one: an order that no batch size changes."""
+        """exp(z - max) and its sum, of classes on axis 0."""
         e = (self.x - self.peak).exp_()
-        total = e[0].clone()
-        for one in e[1:]:
-            total += one
-        return e, total
+        return e, self.over_classes(e)
 
     @cached_property
     def _log_p(self) -> Tensor:

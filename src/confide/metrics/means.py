@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confide.core.stats import Mean
+from confide.core.sums import Mean
 
 
 def mean_of(stats: Mean) -> float:

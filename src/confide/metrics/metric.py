@@ -145,8 +145,12 @@ class Metric(ABC, Generic[S]):
     def estimate(self) -> Estimate:
         """The value with its 95 % interval, what a perfectly calibrated model would show, and a verdict in words."""
         stats = self._stats if self._stats is not None else self.blank(self.classes or 2)
-        span = self.span(stats, [self._clusters[slot] for slot in sorted(self._clusters)])
-        return worded(type(self).__name__, self.value(stats), int(stats.parts()["count"].sum()), span, self.definition)
+        return self.assess(stats, [self._clusters[slot] for slot in sorted(self._clusters)])
+
+    def assess(self, stats: S, clusters: list[S]) -> Estimate:
+        """The same of any sums, and of brief sums of clusters of units, where there are units."""
+        span = self.span(stats, clusters) if stats.n() else Span()
+        return worded(type(self).__name__, self.value(stats), stats.n(), span, self.definition)
 
     def bins(self) -> list[Bin]:
         """The bars of the reliability diagram, where the metric has some."""
@@ -208,9 +212,9 @@ class Metric(ABC, Generic[S]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another one with the same settings stopped."""
         gather.check_settings({"metric": type(self).__name__, **self.settings()}, state["settings"])
-        kind = type(self.blank(2))
-        self._stats = None if state["stats"] is None else kind.from_tensors(state["stats"])
-        self._clusters = {int(slot): kind.from_tensors(part) for slot, part in state["clusters"].items()}
+        blank = self.blank(2)
+        self._stats = None if state["stats"] is None else blank.filled(state["stats"])
+        self._clusters = {int(slot): blank.filled(part) for slot, part in state["clusters"].items()}
         self._seen = set(state["seen"])
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confide.core.stats import Mean
+from confide.core.sums import Mean
 from confide.metrics.estimate import Span
 from confide.metrics.intervals import mean_span
 from confide.metrics.items import Items
