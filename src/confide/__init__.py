@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from confide.losses.svls import SVLS as SVLS
     from confide.metrics.accuracy import Accuracy as Accuracy
     from confide.metrics.adaptive_ece import AdaptiveECE as AdaptiveECE
+    from confide.metrics.audit.audit import Audit as Audit
     from confide.metrics.classwise_ece import ClasswiseECE as ClasswiseECE
     from confide.metrics.ece import ECE as ECE
     from confide.metrics.nll import NLL as NLL
@@ -45,6 +46,7 @@ _HOMES = {
     "ACLSReleased": "losses.acls",
     "Accuracy": "metrics.accuracy",
     "AdaptiveECE": "metrics.adaptive_ece",
+    "Audit": "metrics.audit.audit",
     "Brier": "losses.brier",
     "CPC": "losses.cpc",
     "CRL": "losses.crl",

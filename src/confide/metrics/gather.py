@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from confide.metrics.metric import Metric
 
+K = TypeVar("K")
 S = TypeVar("S", bound=Stats)
 
 
-def add_clusters(mine: dict[int, S], theirs: Mapping[int, S]) -> None:
-    """Add cluster by cluster, in place."""
+def add_clusters(mine: dict[K, S], theirs: Mapping[K, S]) -> None:
+    """Add entry by entry, in place."""
     for slot, stats in theirs.items():
         mine[slot] = mine[slot] + stats if slot in mine else stats
 

@@ -66,10 +66,14 @@ def share_span(stats: Mean, clusters: Sequence[Mean]) -> Span:
     if not w > 0:
         return Span()
     n = mean * (1 - mean) / variance if variance > 0 else w * w / w2
-    z2 = t_quantile(max(freedom, 1)) ** 2
-    centre = (mean + z2 / (2 * n)) / (1 + z2 / n)
-    half = (z2 * (mean * (1 - mean) / n + z2 / (4 * n * n))) ** 0.5 / (1 + z2 / n)
-    return Span(max(centre - half, 0.0), min(centre + half, 1.0))
+    return Span(*wilson(mean, n, t_quantile(max(freedom, 1))))
+
+
+def wilson(share: float, n: float, z: float = Z) -> tuple[float, float]:
+    """The interval of a proportion of n rows."""
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
+    return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Metric(ABC, Generic[S]):
         ids (image, patient) that the interval resamples as a whole, and `sample_id`, of which repeats are left out.
         """
         ids = None if sample_id is None else Units.of(sample_id)
-        side = Side(sample_weight, _and_fresh(valid, ids, self._seen), None if unit is None else Units.of(unit))
+        side = Side(sample_weight, fresh_rows(valid, ids, self._seen), None if unit is None else Units.of(unit))
         stats, clusters = self._measure(input, target, side)
         self._stats = stats if self._stats is None else self._stats + stats
         gather.add_clusters(self._clusters, clusters)
@@ -236,7 +236,7 @@ class Metric(ABC, Generic[S]):
         return total, clusters
 
 
-def _and_fresh(valid: Tensor | None, ids: Units | None, seen: set[int | str]) -> Tensor | None:
+def fresh_rows(valid: Tensor | None, ids: Units | None, seen: set[int | str]) -> Tensor | None:
     """Rows that are valid and whose sample occurs for the first time."""
     if ids is None:
         return valid
