@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from confide.metrics.accuracy import Accuracy as Accuracy
     from confide.metrics.adaptive_ece import AdaptiveECE as AdaptiveECE
     from confide.metrics.audit.audit import Audit as Audit
+    from confide.metrics.audit.compare import compare as compare
     from confide.metrics.classwise_ece import ClasswiseECE as ClasswiseECE
     from confide.metrics.ece import ECE as ECE
     from confide.metrics.nll import NLL as NLL
@@ -68,6 +69,7 @@ _HOMES = {
     "NLL": "metrics.nll",
     "SVLS": "losses.svls",
     "SoftECE": "losses.soft_ece",
+    "compare": "metrics.audit.compare",
 }
 __all__ = sorted(_HOMES)
 

@@ -61,8 +61,8 @@ class Metric(ABC, Generic[S]):
     classes: their number, only needed where a process may meet `sync` without having seen data.
     """
 
-    definition: ClassVar[str]
-    goal: ClassVar[Literal["low", "high", "none"]] = "low"  # which way is better
+    definition: str
+    goal: Literal["low", "high", "none"] = "low"  # which way is better
     classwise: ClassVar[bool] = False  # whether the sums have one entry a class
 
     def __init__(

@@ -20,7 +20,7 @@ SLOTS = 128  # units are dealt to so many clusters, so that the sums of all clus
 class Units:
     """Names, and for each row or sample the number of its name."""
 
-    names: tuple[int | str, ...]
+    names: tuple[Any, ...]
     codes: Tensor
 
     @classmethod
@@ -31,6 +31,15 @@ class Units:
             raise InputError(f"ids must be whole numbers or strings, got {array.dtype}")
         names, codes = np.unique(array, return_inverse=True)
         return cls(tuple(names.tolist()), torch.from_numpy(codes.reshape(array.shape).astype(np.int64)))
+
+    def crossed(self, other: Units) -> Units:
+        """Pairs of names. Entries may be one a sample on one side and one a row on the other."""
+        mine, theirs = self.codes, other.codes
+        axes = max(mine.dim(), theirs.dim())
+        mine, theirs = (x.reshape(*x.shape, *[1] * (axes - x.dim())) for x in (mine, theirs))
+        pairs, codes = torch.unique(mine * len(other.names) + theirs, return_inverse=True)
+        names = tuple((self.names[i // len(other.names)], other.names[i % len(other.names)]) for i in pairs.tolist())
+        return Units(names, codes)
 
     def slots(self) -> Tensor:
         """For each name its cluster, the same on every machine."""

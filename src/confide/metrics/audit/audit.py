@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -15,6 +15,7 @@ from confide.metrics import gather
 from confide.metrics.audit import file
 from confide.metrics.audit.result import result_of
 from confide.metrics.audit.sums import Part, Whole
+from confide.metrics.items import Items
 from confide.metrics.layout import Door, Side, items
 from confide.metrics.metric import INPUTS, fresh_rows
 from confide.metrics.regions import region_mask
@@ -158,35 +159,29 @@ class Audit:
             if piece.classes != self.classes:
                 raise InputError(f"Audit(classes={self.classes}) was given {piece.classes} classes")
             self.sums = self.sums.to(piece.x.device) + Whole.of(piece, self.bins)
-            if codes is None or side.unit is None:
-                continue
-            for code, rows in ranges(codes):
-                name = side.unit.names[code]
-                own = Whole.of(piece.take(rows.to(piece.x.device)), self.bins)
-                if own.top.n():
-                    gather.add_clusters(self.units, {name: own.part(self.bins)})
-                    gather.add_clusters(self.clusters, {slot_of(name): own.brief()})
+            for name, own in _split(piece, codes, side.unit, self.bins):
+                gather.add_clusters(self.units, {name: own.part(self.bins)})
+                gather.add_clusters(self.clusters, {slot_of(name): own.brief()})
 
     def _add_groups(self, input: Tensor, target: Tensor, column: str, values: Units, side: Side) -> None:
-        """One more look at the rows, by the values of a column."""
-        by_unit = side.unit
-        for code, value in enumerate(values.names):
-            inside = (values.codes == code).to(input.device)
-            keep = inside if side.valid is None else both_valid(side.valid, inside)
-            own = self._empty()
-            own._add_pieces(input, target, Side(side.sample_weight, keep, by_unit))
-            place = (column, value)
-            gather.add_clusters(self.groups, {place: own.sums.part(self.bins)})
-            for name, part in own.units.items():
-                gather.add_clusters(self.group_clusters, {(place, slot_of(name)): part})
+        """One more look at the rows, by the values of a column and the units in them."""
+        both = values if side.unit is None else values.crossed(side.unit)
+        for piece, codes in items(input, target, self._door, Side(side.sample_weight, side.valid, both)):
+            for name, own in _split(piece, codes, both, self.bins):
+                value, unit = name if isinstance(name, tuple) else (name, None)
+                gather.add_clusters(self.groups, {(column, value): own.part(self.bins)})
+                if unit is not None:
+                    place = (column, value), slot_of(unit)
+                    gather.add_clusters(self.group_clusters, {place: own.part(self.bins)})
 
 
-def both_valid(valid: Tensor, inside: Tensor) -> Tensor:
-    """Rows that both allow; either may hold one entry a sample or one a row."""
-    valid = valid.to(inside.device)
-    if valid.dim() < inside.dim():
-        valid, inside = inside, valid
-    return valid & inside.reshape(*inside.shape, *[1] * (valid.dim() - inside.dim()))
+def _split(piece: Items, codes: Tensor | None, units: Units | None, bins: int) -> Iterator[tuple[Any, Whole]]:
+    """The sums of each unit that has rows in a piece."""
+    if codes is None or units is None:
+        return
+    for code, rows in ranges(codes):
+        own = Whole.of(piece.take(rows.to(piece.x.device)), bins)
+        yield units.names[code], own
 
 
 def _gathered(tables: Any, group: Group) -> list[Any]:
