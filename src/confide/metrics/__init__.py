@@ -15,15 +15,22 @@ from confide.metrics.dice import Dice as Dice
 from confide.metrics.eaurc import EAURC as EAURC
 from confide.metrics.ece import ECE as ECE
 from confide.metrics.fpr95 import FPR95 as FPR95
+from confide.metrics.grouped import Grouped as Grouped
+from confide.metrics.hd95 import HD95 as HD95
+from confide.metrics.kernel_ce import KernelCE as KernelCE
 from confide.metrics.ks_error import KSError as KSError
 from confide.metrics.logit_stats import LogitStats as LogitStats
 from confide.metrics.mce import MCE as MCE
 from confide.metrics.mean_iou import MeanIoU as MeanIoU
+from confide.metrics.mean_over import MeanOver as MeanOver
 from confide.metrics.metric import Metric as Metric
 from confide.metrics.mmce import MMCE as MMCE
 from confide.metrics.nll import NLL as NLL
+from confide.metrics.protocols import protocol as protocol
 from confide.metrics.rmsce import RMSCE as RMSCE
 from confide.metrics.signed_gap import SignedGap as SignedGap
+from confide.metrics.smooth_ece import SmoothECE as SmoothECE
+from confide.metrics.thresholded_ace import ThresholdedACE as ThresholdedACE
 
 ALL: tuple[type[Metric[Any]], ...] = (
     Accuracy,
@@ -36,9 +43,12 @@ ALL: tuple[type[Metric[Any]], ...] = (
     SignedGap,
     AdaptiveECE,
     ClasswiseECE,
+    ThresholdedACE,
     KSError,
     DebiasedECE,
+    SmoothECE,
     MMCE,
+    KernelCE,
     AURC,
     EAURC,
     FPR95,
@@ -47,4 +57,5 @@ ALL: tuple[type[Metric[Any]], ...] = (
     LogitStats,
     MeanIoU,
     Dice,
+    HD95,
 )

@@ -9,10 +9,10 @@ import numpy as np
 from confide.core.bins import check_bins
 from confide.core.errors import KnobError
 from confide.metrics.equal_mass import bars, limits, released, together
-from confide.metrics.estimate import Span
+from confide.metrics.estimate import Bin, Span
 from confide.metrics.intervals import Bars, gaps_span
 from confide.metrics.items import Items
-from confide.metrics.metric import Bin, Metric, Options
+from confide.metrics.metric import Metric, Options
 from confide.metrics.norms import mean_absolute
 from confide.metrics.ranked import BRIEF, cluster_gaps, top_ranks
 from confide.metrics.ranks import Ranks, Steps

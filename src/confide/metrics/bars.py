@@ -6,7 +6,7 @@ import math
 
 from confide.core.bins import Histogram, edges
 from confide.core.stats import ONE
-from confide.metrics.metric import Bin
+from confide.metrics.estimate import Bin
 
 
 def weighted_gap(stats: Histogram) -> float:

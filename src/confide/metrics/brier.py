@@ -84,12 +84,11 @@ class Brier(Metric[BrierSums]):
 
 def squared_error(items: Items) -> Tensor:
     """The Brier score of every row."""
-    p = items.p
-    if items.soft is not None:
-        return exactly(items.over_classes((p - items.soft) ** 2))
-    squares = items.over_classes(p * p)
-    own = exactly(items.at(p, items.y.clamp(min=0)))
-    return exactly(squares) - 2 * own + 1
+    p, q = items.p, items.soft
+    squares = exactly(items.over_classes(p * p))
+    if q is None:
+        return squares - 2 * exactly(items.at(p, items.y.clamp(min=0))) + 1
+    return squares - 2 * exactly(items.over_classes(p * q)) + exactly(items.over_classes(q * q))
 
 
 def _by_row(units: list[int], width: int) -> list[list[int]]:

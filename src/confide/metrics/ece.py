@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from confide.core.bins import CELLS, Histogram, check_bins
 from confide.metrics.bars import bars_of, weighted_gap
-from confide.metrics.estimate import Span
+from confide.metrics.estimate import Bin, Span
 from confide.metrics.intervals import bars_span
 from confide.metrics.items import Items
-from confide.metrics.metric import Bin, Metric, Options
+from confide.metrics.metric import Metric, Options
 from confide.metrics.norms import mean_absolute
 
 if TYPE_CHECKING:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
+
+
+class Bin(TypedDict):
+    """One bar of a reliability diagram; the means of an empty bin are None."""
+
+    lower: float
+    upper: float
+    count: int
+    weight: float
+    confidence: float | None
+    accuracy: float | None
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,7 @@ def class_number(metric: Metric[Any], group: Group) -> int:
     """The number of classes: given, or else, where it matters, the largest that any process has seen."""
     if metric.classes is not None or not metric.classwise:
         return metric.classes or 2
-    own = 0 if metric.stats is None else _classes_of(metric.stats)
-    found = torch.tensor(own)
+    found = torch.tensor(metric.classes_seen)
     return int(found if alone(group) else largest(found, group))
 
 
@@ -66,17 +65,12 @@ def everywhere(stats: S | None, clusters: Mapping[int, S], blank: S, small: S, g
     stats = blank if stats is None else stats
     device = stats.device
     parts = [stats.pack(rank, world)]
-    parts += [clusters.get(slot, small).to(device).pack() for slot in range(SLOTS)]
+    parts += [clusters.get(slot, small).to(device).pack(world=0) for slot in range(SLOTS)]
     vector = torch.cat(parts)
     vector = vector if alone(group) else summed(vector, group)
     whole, *others = vector.split([len(part) for part in parts])
     slots = {slot: part for slot, part in enumerate(others) if bool(part.any())}
-    return blank.unpack(whole, world), {slot: small.unpack(part) for slot, part in slots.items()}
-
-
-def _classes_of(stats: Stats) -> int:
-    """How many classes the sums have."""
-    return max(part.shape[0] for part in stats.tensors().values() if part.dim())
+    return blank.unpack(whole, world), {slot: small.unpack(part, 0) for slot, part in slots.items()}
 
 
 def _place(group: Group) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from confide.core.errors import InputError
 from confide.core.sums import Mean
 from confide.metrics.detection import one_of
 from confide.metrics.estimate import Span
@@ -33,6 +34,7 @@ class MeanOver(Metric[Mean]):
     Images without a value, such as those without foreground, are left out. The state has a constant size.
     """
 
+    whole = True
     definition = "Mean over images (or batches) of the metric of each: not the metric of all pixels pooled."
 
     def __init__(
@@ -73,7 +75,11 @@ class MeanOver(Metric[Mean]):
         clusters: dict[int, Mean] = {}
         slots = None if side.unit is None else side.unit.slots()
         for number, image, part in self._parts(input, target, side):
-            stats = self._one(*image, part)
+            try:
+                stats = self._one(*image, part)
+            except InputError:
+                self.metric._measure(input, target, side)  # says the same with the place in the whole batch
+                raise
             total = total + stats
             if slots is not None and side.unit is not None:
                 slot = int(slots[int(side.unit.codes.reshape(len(target), -1)[number, 0])])

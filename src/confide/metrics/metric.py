@@ -17,11 +17,11 @@ from confide.core.errors import InputError, KnobError
 from confide.core.groups import Group
 from confide.core.stats import Stats
 from confide.metrics import gather
-from confide.metrics.estimate import Estimate, Span, worded
+from confide.metrics.estimate import Bin, Estimate, Span, worded
 from confide.metrics.items import Items
 from confide.metrics.layout import Door, Side, items
 from confide.metrics.regions import region_mask
-from confide.metrics.units import Units, ranges
+from confide.metrics.units import Units, fresh_rows, ranges
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,17 +40,6 @@ class Options(TypedDict, total=False):
     classes: int | None
 
 
-class Bin(TypedDict):
-    """One bar of a reliability diagram; the means of an empty bin are None."""
-
-    lower: float
-    upper: float
-    count: int
-    weight: float
-    confidence: float | None
-    accuracy: float | None
-
-
 class Metric(ABC, Generic[S]):
     """A number that streams: `update` with batches, `merge` with other workers, `compute` or `estimate` at any time.
 
@@ -64,6 +53,8 @@ class Metric(ABC, Generic[S]):
     definition: str
     goal: Literal["low", "high", "none"] = "low"  # which way is better
     classwise: ClassVar[bool] = False  # whether the sums have one entry a class
+    exempt: ClassVar[dict[str, str]] = {}  # checks of confide.testing that cannot hold, and why
+    whole: ClassVar[bool] = False  # whether it looks at whole images, and not at rows
 
     def __init__(
         self,
@@ -80,6 +71,7 @@ class Metric(ABC, Generic[S]):
         self._stats: S | None = None
         self._clusters: dict[int, S] = {}
         self._seen: set[int | str] = set()
+        self.classes_seen = 0
         self._door = Door(inputs == "probs", ignore_index, dim, region_mask(region, ignore_index))
 
     def __init_subclass__(cls) -> None:
@@ -138,6 +130,7 @@ class Metric(ABC, Generic[S]):
         self._stats = stats if self._stats is None else self._stats + stats
         gather.add_clusters(self._clusters, clusters)
         self._seen |= set() if ids is None else set(ids.names)
+        self.classes_seen = input.shape[self.dim if input.dim() > 1 else 0]
 
     def compute(self) -> float:
         return float("nan") if self._stats is None else self.value(self._stats)
@@ -157,7 +150,7 @@ class Metric(ABC, Generic[S]):
         raise InputError(f"{type(self).__name__} has no bins; ECE and AdaptiveECE have")
 
     def reset(self) -> None:
-        self._stats, self._clusters, self._seen = None, {}, set()
+        self._stats, self._clusters, self._seen, self.classes_seen = None, {}, set(), 0
 
     def __call__(self, input: Tensor, target: Tensor, **side: Any) -> float:
         """The metric of this one batch. What `update` has gathered is neither used nor touched."""
@@ -181,6 +174,7 @@ class Metric(ABC, Generic[S]):
             self._stats = other._stats if self._stats is None else self._stats + other._stats
         gather.add_clusters(self._clusters, other._clusters)
         self._seen |= other._seen
+        self.classes_seen = max(self.classes_seen, other.classes_seen)
         return self
 
     def __add__(self, other: Self) -> Self:
@@ -204,10 +198,13 @@ class Metric(ABC, Generic[S]):
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors, numbers and strings: what `torch.save` writes and `weights_only=True` reads."""
-        clusters = {str(slot): part.tensors() for slot, part in self._clusters.items()}
-        stats = None if self._stats is None else self._stats.tensors()
-        settings = {"metric": type(self).__name__, **self.settings()}
-        return {"settings": settings, "stats": stats, "clusters": clusters, "seen": sorted(self._seen, key=repr)}
+        return {
+            "settings": {"metric": type(self).__name__, **self.settings()},
+            "stats": None if self._stats is None else self._stats.tensors(),
+            "clusters": {str(slot): part.tensors() for slot, part in self._clusters.items()},
+            "seen": sorted(self._seen, key=repr),
+            "classes_seen": self.classes_seen,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where another one with the same settings stopped."""
@@ -215,7 +212,7 @@ class Metric(ABC, Generic[S]):
         blank = self.blank(2)
         self._stats = None if state["stats"] is None else blank.filled(state["stats"])
         self._clusters = {int(slot): blank.filled(part) for slot, part in state["clusters"].items()}
-        self._seen = set(state["seen"])
+        self._seen, self.classes_seen = set(state["seen"]), state["classes_seen"]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.settings().items())})"
@@ -234,13 +231,3 @@ class Metric(ABC, Generic[S]):
                 gather.add_clusters(clusters, own)
         assert total is not None  # there is always a piece, if an empty one
         return total, clusters
-
-
-def fresh_rows(valid: Tensor | None, ids: Units | None, seen: set[int | str]) -> Tensor | None:
-    """Rows that are valid and whose sample occurs for the first time."""
-    if ids is None:
-        return valid
-    fresh = ids.fresh(seen)
-    if valid is None:
-        return fresh
-    return valid.cpu() & fresh.reshape(*fresh.shape, *[1] * (valid.dim() - fresh.dim()))

@@ -15,14 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from confide.core.bins import CELLS, Histogram
-from confide.core.stats import ONE, Stats, exactly, to_units
+from confide.core.bins import CELLS, Histogram, cell_of_units
+from confide.core.stats import ONE, Fixed, Stats, exactly, scatter, to_units
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Array = NDArray[np.float64]
 KEEP = 1 << 16
+CLASS = 33  # where in a key the class begins: above a score of 1
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,43 @@ class Ranks(Stats):
         w = torch.ones_like(exactly(score)) if weight is None else exactly(weight)
         return cls(grid, torch.stack([to_units(exactly(x)) for x in (score, w, w * hit)])[:, keep])
 
+    @classmethod
+    def by_class(
+        cls, k: Tensor, score: Tensor, hit: Tensor, weight: Tensor, shape: tuple[int, int], rows: Fixed
+    ) -> Ranks:
+        """Scores of class k, any number a row, on a grid of (classes, cells); `rows` is the squared weight of rows."""
+        units = to_units(exactly(score))
+        index, size = k * shape[1] + cell_of_units(units, shape[1]), shape[0] * shape[1]
+        parts = (Fixed.spread(to_units(x), index, size).reshape(*shape) for x in (weight, weight * hit, weight * score))
+        mass, hits, total = parts
+        grid = Histogram(scatter(torch.ones_like(index), index, size).reshape(shape), mass, hits, total, rows)
+        kept = torch.stack((k << CLASS | units, to_units(weight), to_units(weight * hit)))
+        return cls(grid, kept if len(index) <= KEEP else kept[:, :0])
+
+    def steps_by_class(self) -> list[Steps]:
+        """Steps of every class of a grid of (classes, cells)."""
+        classes = range(self.grid.count.shape[0])
+        if not self.kept.shape[1]:
+            sums = (x.float().numpy() for x in (self.grid.mass, self.grid.hits, self.grid.confidence))
+            return [_steps(*part) for part in zip(*sums, strict=True)]
+        merged = _merged(self.kept).cpu().numpy()
+        owner = merged[0] >> CLASS
+        scores = (merged[0] & ((1 << CLASS) - 1)) / ONE
+        own = [owner == k for k in classes]
+        return [Steps(scores[mine], merged[1, mine] / ONE, merged[2, mine] / ONE, False) for mine in own]
+
     def n(self) -> int:
-        return self.grid.n()
+        return self.grid.n() if self.grid.count.dim() == 1 else int(self.grid.square.whole)
+
+    def entries(self) -> int:
+        """How many scores were added."""
+        return int(self.grid.count.sum())
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
         grid = self.grid + other.grid
-        full = grid.n() > KEEP
+        full = int(grid.count.sum()) > KEEP
         kept = self.kept[:, :0] if full else torch.cat((self.kept, other.kept.to(self.kept.device)), 1)
         return dataclasses.replace(self, grid=grid, kept=kept)
 
@@ -82,7 +112,8 @@ class Ranks(Stats):
 
     def pack(self, rank: int = 0, world: int = 1) -> Tensor:
         places = torch.zeros((world, 3, KEEP), dtype=torch.int64, device=self.kept.device)
-        places[rank, :, : self.kept.shape[1]] = self.kept
+        if world:  # none for clusters, which keep no row
+            places[rank, :, : self.kept.shape[1]] = self.kept
         return torch.cat((self.grid.pack(), places.reshape(-1)))
 
     def packed_length(self, world: int = 1) -> int:
@@ -92,7 +123,7 @@ class Ranks(Stats):
         sums, places = vector.split([self.grid.packed_length(), world * 3 * KEEP])
         grid = self.grid.unpack(sums)
         kept = places.reshape(world, 3, KEEP).transpose(0, 1).reshape(3, -1)
-        kept = kept[:, :0] if grid.n() > KEEP else kept[:, kept[1] > 0]
+        kept = kept[:, :0] if int(grid.count.sum()) > KEEP else kept[:, kept[1] > 0]
         return dataclasses.replace(self, grid=grid, kept=_merged(kept))
 
     def brief(self, cells: int) -> Ranks:
@@ -109,7 +140,10 @@ class Ranks(Stats):
 
 def steps_of(grid: Histogram) -> Steps:
     """Each cell as one step, at the mean of its scores."""
-    mass, hits, score = (part.float().numpy() for part in (grid.mass, grid.hits, grid.confidence))
+    return _steps(*(part.float().numpy() for part in (grid.mass, grid.hits, grid.confidence)))
+
+
+def _steps(mass: Array, hits: Array, score: Array) -> Steps:
     full = mass > 0
     return Steps(score[full] / mass[full], mass[full], hits[full], True)
 

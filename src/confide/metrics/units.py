@@ -63,3 +63,13 @@ def ranges(codes: Tensor) -> Sequence[tuple[int, Tensor]]:
     values, order = torch.sort(codes.cpu(), stable=True)
     found, counts = torch.unique_consecutive(values, return_counts=True)
     return list(zip(found.tolist(), order.split(counts.tolist()), strict=True))
+
+
+def fresh_rows(valid: Tensor | None, ids: Units | None, seen: set[int | str]) -> Tensor | None:
+    """Rows that are valid and whose sample occurs for the first time."""
+    if ids is None:
+        return valid
+    fresh = ids.fresh(seen)
+    if valid is None:
+        return fresh
+    return valid.cpu() & fresh.reshape(*fresh.shape, *[1] * (valid.dim() - fresh.dim()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from confide.core.errors import KnobError, MissingExtra
 from confide.metrics.ece import ECE
-from confide.metrics.metric import Bin
+from confide.metrics.estimate import Bin
 from confide.report.table import Spread, by_method
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from confide.metrics.audit.result import result_of
 from confide.metrics.audit.sums import Part, Whole
 from confide.metrics.items import Items
 from confide.metrics.layout import Door, Side, items
-from confide.metrics.metric import INPUTS, fresh_rows
+from confide.metrics.metric import INPUTS
 from confide.metrics.regions import region_mask
-from confide.metrics.units import Units, ranges, slot_of
+from confide.metrics.units import Units, fresh_rows, ranges, slot_of
 
 if TYPE_CHECKING:
     from os import PathLike

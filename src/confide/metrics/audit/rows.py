@@ -28,6 +28,7 @@ from confide.metrics.mmce import MMCE
 from confide.metrics.nll import NLL
 from confide.metrics.rmsce import RMSCE
 from confide.metrics.signed_gap import SignedGap
+from confide.metrics.smooth_ece import SmoothECE
 
 if TYPE_CHECKING:
     from confide.metrics.audit.audit import Audit
@@ -53,6 +54,7 @@ def table(audit: Audit) -> list[Row]:
         Row("debiased_ece", "calibration", DebiasedECE(bins=b), lambda s: s.top),
         Row("rmsce", "calibration", RMSCE(bins=b), lambda s: s.top.grid),
         Row("mce", "calibration", MCE(bins=b), lambda s: s.top.grid),
+        Row("smooth_ece", "calibration", SmoothECE(), lambda s: s.top.grid),
         Row("ks_error", "calibration", KSError(), lambda s: s.top),
         Row("mmce", "calibration", MMCE(), lambda s: s.top),
         Row("nll", "score", NLL(), lambda s: s.nll),
