@@ -67,7 +67,7 @@ class DebiasedECE(Metric[Ranks]):
 
     def _bars(self, stats: Ranks) -> Bars:
         steps = stats.steps()
-        return bars(steps, together(steps, self.bin_count), self.bin_count, steps.total)
+        return bars(steps, together(steps, self.bin_count), self.bin_count, stats.effective())
 
 
 def _root(share: Array, gap: Array, noise: Array, count: Array) -> Array:
