@@ -33,6 +33,7 @@ from confide.metrics import (
     SignedGap,
     SmoothECE,
     ThresholdedACE,
+    protocol,
 )
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "metrics_classification_subset.npz"
@@ -346,6 +347,29 @@ def test_pooled_pixels_and_the_mean_over_images_are_two_numbers():
     means = [ECE()(z[i : i + 1], y[i : i + 1]) for i in range(5)]
     assert MeanOver(ECE())(z, y) == pytest.approx(sum(means) / 5, abs=1e-9)
     assert ECE()(z, y) != pytest.approx(sum(means) / 5, abs=1e-3)
+
+
+def test_the_papers_protocol_is_that_of_their_batches():
+    generator = torch.Generator().manual_seed(0)
+    z = 2 * torch.randn((6, 3, 8, 8), generator=generator, dtype=torch.float64)
+    y = torch.randint(3, (6, 8, 8), generator=generator)
+    y[0, :4] = 255
+    with pytest.warns(UserWarning, match="depends on the batch size"):
+        found = protocol("mbls-voc")
+    parts = [(z[:4], y[:4]), (z[4:], y[4:])]
+    for part in parts:
+        for metric in found.values():
+            metric.update(*part)
+    inside = [(t > 0) & (t < 255) for _, t in parts]
+    values = [ECE()(p, torch.where(keep, t, -100)) for (p, t), keep in zip(parts, inside, strict=True)]
+    weights = [int(keep.sum()) for keep in inside]
+    wanted = sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+    assert found["ece"].compute() == pytest.approx(wanted, abs=1e-8)
+    assert found["mean_iou"].compute() == MeanIoU(background=False, ignore_index=255)(z, y)
+    volumes = protocol("mbls-medical")["ece"]
+    for part in parts:
+        volumes.update(*part)
+    assert volumes.compute() == pytest.approx(sum(values) / 2, abs=1e-9)
 
 
 def test_regions():
