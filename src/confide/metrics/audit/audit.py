@@ -180,7 +180,7 @@ def _split(piece: Items, codes: Tensor | None, units: Units | None, bins: int) -
     if codes is None or units is None:
         return
     for code, rows in ranges(codes):
-        own = Whole.of(piece.take(rows.to(piece.x.device)), bins)
+        own = Whole.of(piece.take(rows), bins)
         yield units.names[code], own
 
 
