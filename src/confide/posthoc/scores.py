@@ -1,0 +1,58 @@
+"""The NLL of logits scaled by one number, with its two derivatives, in one pass over memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+ROOM = 1 << 16  # logits in a block: value and derivatives are taken while it lies in the cache
+KEPT = 1 << 26  # of more logits no lowered copy is kept
+
+
+class At(NamedTuple):
+    """The mean NLL at one scale."""
+
+    value: float
+    first: float
+    second: float
+
+
+class Scores:
+    """Logits of labelled rows, lowered by their largest, classes first: sums over them run along contiguous rows."""
+
+    def __init__(self, z: Tensor, y: Tensor) -> None:
+        self.z = z
+        self.rows = max(1, ROOM // z.shape[1])
+        self.top = z.amax(1)
+        self.right = (z.gather(1, y[:, None])[:, 0] - self.top).double().sum().item()  # 0: every label is on top
+        self._blocks = list(self._lowered()) if z.numel() <= KEPT else None
+
+    def some(self, y: Tensor, count: int) -> Scores:
+        """Every so many rows."""
+        stride = -(-len(self.z) // count)
+        return Scores(self.z[::stride], y[::stride])
+
+    def blocks(self) -> Iterator[Tensor]:
+        """Parts (C, k) of the lowered logits."""
+        return self._lowered() if self._blocks is None else iter(self._blocks)
+
+    def at(self, scale: float, dtype: torch.dtype) -> At:
+        """Value and derivatives of mean(logsumexp(scale z) - scale z_y) in the scale."""
+        value = first = second = 0.0
+        for low in self.blocks():
+            low = low.to(dtype)
+            e = (low * scale).exp_()
+            s0 = e.sum(0).double()
+            s1 = e.mul_(low).sum(0).double() / s0
+            s2 = e.mul_(low).sum(0).double() / s0
+            sums = torch.stack((s0.log().sum(), s1.sum(), (s2 - s1 * s1).sum())).tolist()
+            value, first, second = value + sums[0], first + sums[1], second + sums[2]
+        n = len(self.z)
+        return At((value - scale * self.right) / n, (first - self.right) / n, second / n)
+
+    def _lowered(self) -> Iterator[Tensor]:
+        for z, top in zip(torch.split(self.z, self.rows), torch.split(self.top, self.rows), strict=True):
+            yield (z - top[:, None]).t().contiguous()
