@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +36,13 @@ def save(calibrator: Calibrator, path: Path) -> None:
 
 def facts(calibrator: Calibrator) -> dict[str, Any]:
     """The header."""
-    from confide import __version__
-
     return {
         "format": FORMAT,
         "method": type(calibrator).__name__,
         "settings": calibrator.get_params(),
         **{name.rstrip("_"): getattr(calibrator, name) for name in FACTS},
         "versions": {
-            "confide": __version__,
+            "confide": _version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
@@ -69,6 +68,13 @@ def read(path: Path) -> tuple[dict[str, Any], list[dict[str, torch.Tensor]]]:
         number, key = name.split(".", 1)
         parts[int(number)][key] = tensor
     return header, parts
+
+
+def _version() -> str:
+    try:
+        return metadata.version("confide")
+    except metadata.PackageNotFoundError:  # run from a checkout that was never installed
+        return "unknown"
 
 
 def _safetensors() -> Any:

@@ -26,8 +26,7 @@ class Calibrated(nn.Module):
         self.shared = calibrator.card.pooled or len(calibrator.parts_) == 1
         for number, values in enumerate(calibrator.parts_):
             for name, value in values.items():
-                # float32 unless somebody calls .double(): logits in deployment are hardly wider
-                self.register_buffer(f"{name}_{number}", value.float() if value.is_floating_point() else value)
+                self.register_buffer(f"{name}_{number}", value)  # in float64: a step must stay where it is
 
     def forward(self, logits: Tensor) -> Tensor:
         """Calibrated logits or log-probabilities, shaped like the logits."""

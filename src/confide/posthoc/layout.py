@@ -59,7 +59,7 @@ def read(logits: Any, target: Any, owner: Calibrator) -> Batch:
     else:
         y = _zero_one(y, ignore_index).reshape(-1) if task == BINARY else _zero_one(y, ignore_index)
         z, y = (z.reshape(-1), y) if task == BINARY else (_rows(arrange(z, y.to(z.dtype), dim))[0], _last(y, dim))
-        _refuse_odd(z, "logits")
+        _refuse_odd(z[y != SKIP])
     if task != MULTILABEL:
         known = y != SKIP
         z, y = (z, y) if bool(known.all()) else (z[known], y[known])
@@ -143,7 +143,8 @@ def _dense(z: Tensor, y: Tensor, ignore_index: int, task: str) -> Batch:
     if task != MULTICLASS or z.dim() != 4:
         raise InputError(f"needs images: logits (N, C, H, W) and target (N, H, W), got logits {tuple(z.shape)}")
     check_values(arrange(z, y.long(), 1), ignore_index, masked=False)
-    return Batch(z, torch.where(y == ignore_index, SKIP, y.long()), task)
+    unknown = y.long() == ignore_index
+    return Batch(torch.where(unknown[:, None], z.nan_to_num(), z), torch.where(unknown, SKIP, y.long()), task)
 
 
 def _rows(rows: Rows) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
@@ -162,7 +163,8 @@ def _last(y: Tensor, dim: int) -> Tensor:
 
 def _zero_one(y: Tensor, ignore_index: int) -> Tensor:
     """Labels of yes and no."""
-    known = y != ignore_index if y.dtype != torch.bool else torch.ones_like(y)
+    y = y if y.is_floating_point() else y.long()  # in uint8 an ignore_index of -1 would wrap to 255
+    known = y != ignore_index
     if bool(((y != 0) & (y != 1) & known).any()):
         worst = y[(y != 0) & (y != 1) & known][0].item()
         raise InputError(f"one logit a label needs labels of 0 and 1 (or ignore_index={ignore_index}), got {worst}")
@@ -171,9 +173,9 @@ def _zero_one(y: Tensor, ignore_index: int) -> Tensor:
     return torch.where(known, y.long(), SKIP)
 
 
-def _refuse_odd(z: Tensor, what: str) -> None:
+def _refuse_odd(z: Tensor) -> None:
     if not bool(z.sum().isfinite()):
-        raise InputError(f"{int((~z.isfinite()).sum()):,} of {z.numel():,} {what} are NaN or infinite")
+        raise InputError(f"{int((~z.isfinite()).sum()):,} of {z.numel():,} logits are NaN or infinite")
 
 
 def _like(given: Any, tensor: Tensor) -> Callable[[Tensor], Any]:

@@ -70,5 +70,5 @@ class _Problem:
             doubt = 1 - base.softmax(1).square().sum(1, keepdim=True)
             moment = moment + (x * doubt).T @ x / (self.n * len(self.ridge))
         values, vectors = torch.linalg.eigh(moment)
-        root: Tensor = vectors * values.clamp(min=1e-12 * float(values.max())).rsqrt()
-        return root @ vectors.T
+        root: Tensor = (vectors * values.clamp(min=1e-12 * float(values.max())).rsqrt()) @ vectors.T
+        return root

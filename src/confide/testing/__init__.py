@@ -1,4 +1,4 @@
-"""The conformance suite, for our losses and for yours.
+"""The conformance suites, for our losses and calibrators and for yours.
 
 from confide.testing import LOSS_CHECKS, variants
 
@@ -6,8 +6,13 @@ from confide.testing import LOSS_CHECKS, variants
 def test_my_loss(check):
     for make in variants(MyLoss):
         check(make)
+
+@pytest.mark.parametrize("check", CALIBRATOR_CHECKS, ids=lambda check: check.__name__)
+def test_my_calibrator(check):
+    check(MyCalibrator)
 """
 
+from confide.testing.calibrator_checks import CALIBRATOR_CHECKS as CALIBRATOR_CHECKS
 from confide.testing.engine_checks import ENGINE_CHECKS
 from confide.testing.method_checks import METHOD_CHECKS
 from confide.testing.samples import describe as describe
