@@ -57,17 +57,15 @@ def read(path: Path) -> tuple[dict[str, Any], list[dict[str, torch.Tensor]]]:
     try:
         with _safetensors().safe_open(str(path), framework="pt") as file:
             header = json.loads((file.metadata() or {})["confide"])
-            held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except Exception as error:
+            held = {tuple(name.split(".", 1)): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if header["format"] != FORMAT:
+            raise InputError(f"{str(path)!r} has format {header['format']!r}; this version of confide reads {FORMAT}")
+        count = 1 + max(int(number) for number, _ in held)
+        return header, [{key: t for (number, key), t in held.items() if int(number) == i} for i in range(count)]
+    except InputError:
+        raise
+    except (KeyError, OSError, ValueError, _safetensors().SafetensorError) as error:
         raise InputError(f"{str(path)!r} is not a calibrator: write one with calibrator.save(path)") from error
-    if header.get("format") != FORMAT:
-        raise InputError(f"{str(path)!r} has format {header.get('format')!r}; this version of confide reads {FORMAT}")
-    count = 1 + max((int(name.split(".", 1)[0]) for name in held), default=0)
-    parts: list[dict[str, torch.Tensor]] = [{} for _ in range(count)]
-    for name, tensor in held.items():
-        number, key = name.split(".", 1)
-        parts[int(number)][key] = tensor
-    return header, parts
 
 
 def _version() -> str:

@@ -27,7 +27,8 @@ class BBQ(Calibrator):
         when="binning without a choice of the number of bins",
         differs=(
             "Weights are the paper's marginal likelihoods with a Beta prior worth two rows, around the middle of each "
-            "bin; netcal scores by BIC or AIC, keeps an 'elbow' of the models and normalises raw scores."
+            "bin, and n rows claim no less than 1 / (n + 2); netcal scores by BIC or AIC, keeps an 'elbow' of the "
+            "models and normalises raw scores."
         ),
         onnx=False,
     )
@@ -69,7 +70,8 @@ def _histogram(p: Array, total: Array, size: int) -> tuple[Array, Array, float]:
     score = (
         _lgamma(each) - _lgamma(count + each) + _lgamma(hits + a) - _lgamma(a) + _lgamma(count - hits + b) - _lgamma(b)
     )
-    return edges, (hits + a) / (count + each), float(score.sum())
+    least = 1 / (count + 2)
+    return edges, np.clip((hits + a) / (count + each), least, 1 - least), float(score.sum())
 
 
 def _lgamma(x: Array | float) -> Array:

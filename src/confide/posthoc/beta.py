@@ -25,7 +25,7 @@ class Beta(Calibrator):
         differs=(
             "The paper and betacal drop a coefficient that comes out negative and fit again, a before b, as here; "
             "netcal fits one joint softmax instead. betacal clips p at the eps of its dtype; here log(1 - p) is exact. "
-            "A ridge of 1e-6 on the mean NLL keeps separable data bounded."
+            "A ridge of 1e-9 on the mean NLL keeps separable data bounded."
         ),
     )
 
@@ -37,7 +37,7 @@ class Beta(Calibrator):
         log_p, log_q = sides(z.double())
         features = torch.stack((log_p, -log_q, torch.ones_like(log_p)))
         hit = labels(z, y)
-        ridge = torch.full((z.shape[1], 3), 1e-6, dtype=log_p.dtype, device=z.device)
+        ridge = torch.full((z.shape[1], 3), 1e-9, dtype=log_p.dtype, device=z.device)
         found, converged = logistic(features, hit, ridge)
         for _ in range(2):
             first, second = found[:, 0] < -1e-6, found[:, 1] < -1e-6

@@ -145,6 +145,11 @@ class Calibrator(ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return "parts_" in vars(self)
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True))
+
     def require_fitted(self) -> None:
         """Raise NotFitted before `fit`."""
         if not self.__sklearn_is_fitted__():

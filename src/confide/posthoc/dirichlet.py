@@ -9,7 +9,7 @@ from torch import Tensor
 
 from confide.posthoc import multinomial
 from confide.posthoc.calibrator import Calibrator, Card, Learnt, Values, setting
-from confide.posthoc.matrix_scaling import ridge
+from confide.posthoc.matrix_scaling import drawn_in, ridge
 from confide.posthoc.temperature import fit_scale
 
 
@@ -27,7 +27,7 @@ class Dirichlet(Calibrator):
         differs=(
             "The paper divides ODIR by k(k - 1) and k, the released code (dirichletcal) does so only with reg_norm; "
             "off_diagonal and intercept are the undivided lambda and mu, on the mean NLL, with a free diagonal. The "
-            "paper searches a grid for them; 'auto' is the prior of MatrixScaling, which holds the diagonal, too."
+            "paper searches a grid for them; 'auto' is as in MatrixScaling and holds the diagonal, too."
         ),
     )
 
@@ -38,13 +38,16 @@ class Dirichlet(Calibrator):
         log_p = z.double().log_softmax(1)
         start = fit_scale(log_p, y)
         temperature = start.values["temperature"].to(z.device)
-        cost = ridge(log_p, 1.0)
-        own = torch.eye(len(cost), dtype=torch.bool, device=z.device)
-        if self.off_diagonal != "auto":
-            cost[:, :-1] = torch.where(own, 1e-6 * cost[:, :-1], 2 * float(self.off_diagonal))
-        if self.intercept != "auto":
-            cost[:, -1] = 2 * float(self.intercept)
-        d, converged = multinomial.fit(log_p, y, log_p / temperature, cost.clamp(min=1e-12))
+        own = torch.eye(z.shape[1], dtype=torch.bool, device=z.device)
+        if self.off_diagonal == "auto" and self.intercept == "auto":
+            d, converged = drawn_in(log_p, y, log_p / temperature, "auto")
+        else:
+            cost = ridge(log_p, 1.0)
+            if self.off_diagonal != "auto":
+                cost[:, :-1] = torch.where(own, 1e-6 * cost[:, :-1], 2 * float(self.off_diagonal))
+            if self.intercept != "auto":
+                cost[:, -1] = 2 * float(self.intercept)
+            d, converged = multinomial.fit(log_p, y, log_p / temperature, cost.clamp(min=1e-12))
         return Learnt({"weight": own / temperature + d[:, :-1], "bias": d[:, -1]}, converged, start.note)
 
     def map(self, z: Tensor, values: Values) -> Tensor:

@@ -11,12 +11,16 @@ from confide.posthoc import multinomial
 from confide.posthoc.calibrator import Calibrator, Card, Learnt, Values, setting
 from confide.posthoc.temperature import fit_scale
 
+STRENGTHS = (100.0, 10.0, 1.0)
+
 
 @dataclass(eq=False, kw_only=True)
 class MatrixScaling(Calibrator):
     """softmax(W z + b), with W drawn toward temperature scaling."""
 
-    strength: float = setting(1.0, low=0, high=1e6, doc="how strongly W and b are drawn toward temperature scaling")
+    strength: float | str = setting(
+        "auto", low=0, high=1e6, choices=("auto",), kind=(int, float), doc="how strongly W is drawn to z / T"
+    )
     card = Card(
         title="Matrix scaling",
         cite="Guo et al., ICML 2017",
@@ -24,8 +28,9 @@ class MatrixScaling(Calibrator):
         when="classes that are confused in a systematic way; thousands of rows, the more classes the more",
         differs=(
             "The paper fits C^2 + C parameters by NLL alone and finds it to overfit. Here a ridge draws them toward "
-            "z / T: at strength 1 the other logits together move a logit by about 1, and so does the bias; 0 is the "
-            "paper's. Logits that are log-probabilities have lost a constant a row, which W and b would have seen."
+            "z / T: at strength 1 the other logits together move a logit by about 1; 'auto' takes 100, 10 or 1 by a "
+            "third of the rows held out; 0 is the paper's. Logits that are log-probabilities have lost a constant a "
+            "row, which W and b would have seen."
         ),
         affine=True,
     )
@@ -36,14 +41,33 @@ class MatrixScaling(Calibrator):
     def learn(self, z: Tensor, y: Tensor) -> Learnt:
         start = fit_scale(z, y)
         z = z.double()
-        base = z / start.values["temperature"]
-        d, converged = multinomial.fit(z, y, base, ridge(z, self.strength))
+        temperature = start.values["temperature"].to(z.device)
+        d, converged = drawn_in(z, y, z / temperature, self.strength)
         eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
-        values = {"weight": eye / start.values["temperature"].to(z.device) + d[:, :-1], "bias": d[:, -1]}
-        return Learnt(values, converged, start.note)
+        return Learnt({"weight": eye / temperature + d[:, :-1], "bias": d[:, -1]}, converged, start.note)
 
     def map(self, z: Tensor, values: Values) -> Tensor:
         return z @ values["weight"].to(z.dtype).T + values["bias"].to(z.dtype)
+
+
+def drawn_in(z: Tensor, y: Tensor, base: Tensor, strength: float | str) -> tuple[Tensor, bool]:
+    """The D of the lowest penalised NLL of base + D (z, 1)."""
+    chosen = _chosen(z, y, base) if isinstance(strength, str) else strength
+    return multinomial.fit(z, y, base, ridge(z, chosen))
+
+
+def _chosen(z: Tensor, y: Tensor, base: Tensor) -> float:
+    """From strong to weak, as long as held-out rows become more likely."""
+    order = torch.randperm(len(z), generator=torch.Generator().manual_seed(0)).to(z.device)
+    held, rest = order[: len(z) // 3], order[len(z) // 3 :]
+    best, lowest = STRENGTHS[0], torch.nn.functional.cross_entropy(base[held], y[held]) if len(held) else -1.0
+    for strength in STRENGTHS:
+        d, _ = multinomial.fit(z[rest], y[rest], base[rest], ridge(z[rest], strength))
+        value = torch.nn.functional.cross_entropy(base[held] + z[held] @ d[:, :-1].T + d[:, -1], y[held])
+        if not value < lowest:
+            break
+        best, lowest = strength, value
+    return best
 
 
 def ridge(z: Tensor, strength: float) -> Tensor:
@@ -52,5 +76,6 @@ def ridge(z: Tensor, strength: float) -> Tensor:
     spread = z.var(0).mean().clamp(min=1e-12)
     entries = torch.full((classes, classes + 1), classes, dtype=z.dtype, device=z.device) * spread
     entries[:, :-1].fill_diagonal_(float(spread))
-    entries[:, -1] = 1.0
-    return strength / n * entries + 1e-12 * torch.cat((entries[:, :-1], torch.ones_like(entries[:, :1])), 1) / n
+    entries = max(strength, 1e-12) / n * entries
+    entries[:, -1] = min(max(strength, 1e-12), 1.0) / n
+    return entries

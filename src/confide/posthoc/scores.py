@@ -27,23 +27,23 @@ class Scores:
         self.z = z
         self.rows = max(1, ROOM // z.shape[1])
         self.top = z.amax(1)
-        self.right = (z.gather(1, y[:, None])[:, 0] - self.top).double().sum().item()  # 0: every label is on top
-        self._blocks = list(self._lowered()) if z.numel() <= KEPT else None
+        right = z.gather(1, y[:, None])[:, 0].double() - self.top.double()
+        self.right = right.sum().item()  # 0: every label is on top
+        self._blocks = list(self._lowered(z.dtype)) if z.numel() <= KEPT else None
 
     def some(self, y: Tensor, count: int) -> Scores:
         """Every so many rows."""
         stride = -(-len(self.z) // count)
         return Scores(self.z[::stride], y[::stride])
 
-    def blocks(self) -> Iterator[Tensor]:
+    def blocks(self, dtype: torch.dtype) -> Iterator[Tensor]:
         """Parts (C, k) of the lowered logits."""
-        return self._lowered() if self._blocks is None else iter(self._blocks)
+        return iter(self._blocks) if self._blocks is not None and dtype == self.z.dtype else self._lowered(dtype)
 
     def at(self, scale: float, dtype: torch.dtype) -> At:
         """Value and derivatives of mean(logsumexp(scale z) - scale z_y) in the scale."""
         value = first = second = 0.0
-        for low in self.blocks():
-            low = low.to(dtype)
+        for low in self.blocks(dtype):
             e = (low * scale).exp_()
             s0 = e.sum(0).double()
             s1 = e.mul_(low).sum(0).double() / s0
@@ -53,6 +53,7 @@ class Scores:
         n = len(self.z)
         return At((value - scale * self.right) / n, (first - self.right) / n, second / n)
 
-    def _lowered(self) -> Iterator[Tensor]:
+    def _lowered(self, dtype: torch.dtype) -> Iterator[Tensor]:
+        # Widened before the difference is taken, which float32 would round.
         for z, top in zip(torch.split(self.z, self.rows), torch.split(self.top, self.rows), strict=True):
-            yield (z - top[:, None]).t().contiguous()
+            yield (z.to(dtype) - top.to(dtype)[:, None]).t().contiguous()

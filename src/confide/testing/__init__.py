@@ -12,10 +12,12 @@ def test_my_calibrator(check):
     check(MyCalibrator)
 """
 
-from confide.testing.calibrator_checks import CALIBRATOR_CHECKS as CALIBRATOR_CHECKS
+from confide.testing.calibrator_checks import MAP_CHECKS
+from confide.testing.calibrator_input_checks import INPUT_CHECKS
 from confide.testing.engine_checks import ENGINE_CHECKS
 from confide.testing.method_checks import METHOD_CHECKS
 from confide.testing.samples import describe as describe
 from confide.testing.samples import variants as variants
 
 LOSS_CHECKS = METHOD_CHECKS + ENGINE_CHECKS
+CALIBRATOR_CHECKS = MAP_CHECKS + INPUT_CHECKS
