@@ -2,11 +2,12 @@
 # make test   all tests
 # make check  format, lint, types, layers
 # make bench  time and memory of every loss beside torch's cross-entropy; bench-peers: beside other libraries, too
+# make bench-posthoc  fit time and NLL of every calibrator beside other libraries
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench bench-peers clean
+.PHONY: demo test check format bench bench-peers bench-posthoc clean
 
 demo: .venv/demo
 	$(BIN)/confide demo
@@ -30,6 +31,9 @@ bench: .venv/dev
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python benchmarks/losses.py --peers
 
+bench-posthoc: .venv-posthoc-peers/ready
+	OMP_NUM_THREADS=1 .venv-posthoc-peers/bin/python benchmarks/posthoc.py
+
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cli,plots]'
 	touch $@
@@ -49,5 +53,11 @@ bench-peers: .venv-peers/ready
 		torch-uncertainty==0.13.0 lightning scikit-learn
 	touch $@
 
+.venv-posthoc-peers/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-posthoc-peers
+	.venv-posthoc-peers/bin/pip install --quiet --constraint constraints.txt --editable '.[sklearn]' \
+		betacal==1.1.0 netcal==1.4.0 numba==0.66.0 probmetrics==1.3.0 venn-abers==1.5.4
+	touch $@
+
 clean:
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-peers .venv-posthoc-peers build dist .mypy_cache .ruff_cache .pytest_cache

@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from confide.posthoc import EnsembleTemperature, IsotonicMulti, IsotonicOVR, Temperature, VectorScaling, one_vs_rest
+from confide.posthoc import (
+    EnsembleTemperature,
+    IsotonicMulti,
+    IsotonicOVR,
+    Spline,
+    Temperature,
+    VectorScaling,
+    one_vs_rest,
+)
 
 GOLDEN = np.load(Path(__file__).with_name("posthoc.npz"), allow_pickle=False)
 SETS = ("M1_random", "M2_overconfident")
@@ -64,3 +72,11 @@ def test_isotonic_without_its_bounds(name, kind, key, monkeypatch):
 def test_vector_scaling_is_at_least_as_likely(name):
     z, y, _ = halves(name)
     assert VectorScaling(strength=0.0).fit(z, y).nll_after_ <= Temperature().fit(z, y).nll_after_
+
+
+def test_spline_is_near_the_release(name):
+    z, y, test = halves(name)
+    found = Spline().fit(z, y).predict_proba(test)[np.arange(len(test)), test.argmax(1)]
+    gap = abs(found - GOLDEN[f"{name}/spline/top_conf_natural6"])
+    assert np.median(gap) < 0.003
+    assert gap.max() < 0.03

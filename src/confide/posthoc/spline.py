@@ -38,7 +38,7 @@ class Spline(Calibrator):
         score, order = p.sort(stable=True)
         n = len(score)
         error = ((guess == y).double()[order] - score).cumsum(0) / n
-        t = torch.arange(1, n + 1, dtype=p.dtype, device=p.device) / n
+        t = torch.linspace(0, 1, n, dtype=p.dtype, device=p.device)
         knots = torch.linspace(0, 1, self.knots, dtype=p.dtype, device=p.device)
         basis, slope = _natural(t, knots)
         weights = torch.linalg.lstsq(basis, error[:, None], driver="gelsd" if not p.is_cuda else None).solution
