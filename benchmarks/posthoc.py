@@ -76,7 +76,7 @@ def nll(p: Array, y: Array) -> float:
 def measure(contenders: dict[str, Fit], z: Array, y: Array, new: Array, truth: Array, budget: float) -> None:
     """One warm-up, then rounds with all contenders until the budget is spent; slow ones are not repeated."""
     times: dict[str, list[float]] = {}
-    scores: dict[str, tuple[float, float]] = {}
+    scores: dict[str, tuple[float, ...]] = {}
     for name, fit in contenders.items():
         with contextlib.suppress(Exception):
             fit(z[:400], y[:400])  # imports and the like
@@ -84,7 +84,7 @@ def measure(contenders: dict[str, Fit], z: Array, y: Array, new: Array, truth: A
             start = time.perf_counter()
             found = fit(z, y)
             times[name] = [time.perf_counter() - start]
-            scores[name] = nll(np.asarray(found(z)), y), nll(np.asarray(found(new)), truth)
+            scores[name] = tuple(nll(np.asarray(found(a.astype(float))), b) for a, b in ((z, y), (new, truth)))
         except Exception as error:
             print(f"  {name:<34} {type(error).__name__}: {str(error)[:70]}", flush=True)
     quick = [name for name, (first,) in ((n, t) for n, t in times.items()) if first < budget / 4]

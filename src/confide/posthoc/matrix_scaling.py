@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from confide.posthoc import multinomial
@@ -52,22 +53,25 @@ class MatrixScaling(Calibrator):
 
 def drawn_in(z: Tensor, y: Tensor, base: Tensor, strength: float | str) -> tuple[Tensor, bool]:
     """The D of the lowest penalised NLL of base + D (z, 1)."""
-    chosen = _chosen(z, y, base) if isinstance(strength, str) else strength
-    return multinomial.fit(z, y, base, ridge(z, chosen))
+    if not isinstance(strength, str):
+        return multinomial.fit(z, y, base, ridge(z, strength))
+    chosen, start = _chosen(z, y, base)
+    return multinomial.fit(z, y, base, ridge(z, chosen), start)
 
 
-def _chosen(z: Tensor, y: Tensor, base: Tensor) -> float:
-    """From strong to weak, as long as held-out rows become more likely."""
+def _chosen(z: Tensor, y: Tensor, base: Tensor) -> tuple[float, Tensor | None]:
+    """From strong to weak, as long as held-out rows become more likely; and the D that showed it."""
     order = torch.randperm(len(z), generator=torch.Generator().manual_seed(0)).to(z.device)
     held, rest = order[: len(z) // 3], order[len(z) // 3 :]
-    best, lowest = STRENGTHS[0], torch.nn.functional.cross_entropy(base[held], y[held]) if len(held) else -1.0
+    best, found, lowest = STRENGTHS[0], None, F.cross_entropy(base[held], y[held]) if len(held) else -1.0
+    d: Tensor | None = None
     for strength in STRENGTHS:
-        d, _ = multinomial.fit(z[rest], y[rest], base[rest], ridge(z[rest], strength))
-        value = torch.nn.functional.cross_entropy(base[held] + z[held] @ d[:, :-1].T + d[:, -1], y[held])
+        d, _ = multinomial.fit(z[rest], y[rest], base[rest], ridge(z[rest], strength), d, rough=True)
+        value = F.cross_entropy(base[held] + z[held] @ d[:, :-1].T + d[:, -1], y[held])
         if not value < lowest:
             break
-        best, lowest = strength, value
-    return best
+        best, found, lowest = strength, d, value
+    return best, found
 
 
 def ridge(z: Tensor, strength: float) -> Tensor:

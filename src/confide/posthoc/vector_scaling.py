@@ -43,7 +43,7 @@ class VectorScaling(Calibrator):
         temperature = start.values["temperature"].to(z.device)
         problem = _Problem(z, y, z / temperature, self.strength)
         if z.shape[1] <= DENSE:
-            d, converged = minimise(lambda d: problem.slope(d)[0], problem.newton, problem.zero())
+            d, converged = minimise(problem.value, problem.newton, problem.zero())
         else:
             d, converged = problem.descend()
         w, b = d.split(z.shape[1])
@@ -61,42 +61,57 @@ class _Problem:
         spread = z.var(0).mean().clamp(min=1e-12)
         prior = torch.cat((spread.expand(self.classes), torch.ones_like(z[0])))
         self.ridge = (strength + 1e-12) / self.n * prior
+        hit = one_hot(z, y)
+        self.right = torch.cat(((hit * z).sum(0), hit.sum(0))) / self.n  # what the labels add to the gradient
+        self.offset = float(base.gather(1, y[:, None]).mean())
         size = len(next(pieces(z)))
-        self.parts = list(zip(*(torch.split(t, size) for t in (z, y, base)), strict=True))
+        self.parts = list(zip(torch.split(z, size), torch.split(base, size), strict=True))
 
     def zero(self) -> Tensor:
         return torch.zeros_like(self.ridge)
 
+    def value(self, d: Tensor) -> Tensor:
+        """The objective."""
+        w, b = d.split(self.classes)
+        norm = sum(torch.addcmul(base + b, z, w).logsumexp(1).sum() for z, base in self.parts)
+        found: Tensor = norm / self.n - self.offset + ((self.ridge * d / 2 - self.right) * d).sum()
+        return found
+
     def slope(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient."""
         w, b = d.split(self.classes)
-        value, gradient = (self.ridge * d * d).sum() / 2, self.ridge * d
-        for z, y, base in self.parts:
-            log_p = torch.addcmul(base + b, z, w).log_softmax(1)
-            miss = log_p.exp() - one_hot(log_p, y)
-            value = value - log_p.gather(1, y[:, None]).sum() / self.n
-            gradient = gradient + torch.cat(((miss * z).sum(0), miss.sum(0))) / self.n
+        value, gradient = ((self.ridge * d / 2 - self.right) * d).sum() - self.offset, self.ridge * d - self.right
+        for z, base in self.parts:
+            new = torch.addcmul(base + b, z, w)
+            norm = new.logsumexp(1, keepdim=True)
+            p = (new - norm).exp_()
+            value = value + norm.sum() / self.n
+            gradient = gradient + torch.cat(((p * z).sum(0), p.sum(0))) / self.n
         return value, gradient
 
     def newton(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient and Hessian."""
         w, b = d.split(self.classes)
-        hessian = torch.diag(self.ridge)
-        for z, _, base in self.parts:
+        gradient, hessian = self.ridge * d - self.right, torch.diag(self.ridge)
+        for z, base in self.parts:
             p = torch.addcmul(base + b, z, w).softmax(1)
             pz = p * z
             both = torch.cat((pz, p), 1)
-            cross = torch.diag(pz.sum(0))
+            first, cross = both.sum(0), torch.diag(pz.sum(0))
             own = torch.cat(
-                (torch.cat((torch.diag((pz * z).sum(0)), cross), 1), torch.cat((cross, torch.diag(p.sum(0))), 1))
+                (
+                    torch.cat((torch.diag((pz * z).sum(0)), cross), 1),
+                    torch.cat((cross, torch.diag(p.sum(0))), 1),
+                )
             )
+            gradient = gradient + first / self.n
             hessian = hessian + (own - both.T @ both) / self.n
-        return self.slope(d)[1], hessian
+        return gradient, hessian
 
     def descend(self) -> tuple[Tensor, bool]:
         """Without the Hessian, in variables in which its diagonal is about one."""
         curve = self.ridge.clone()
-        for z, _, base in self.parts:
+        for z, base in self.parts:
             p = base.softmax(1)
             p = p * (1 - p)
             curve = curve + torch.cat(((p * z * z).sum(0), p.sum(0))) / self.n
