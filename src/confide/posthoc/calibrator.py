@@ -84,7 +84,8 @@ class Calibrator(ABC):
     def fit(self, logits: Any, target: Any) -> Self:
         """Learn from held-out logits and labels, never from those that the network was trained on."""
         settings.check(self)
-        self._fit(layout.read(logits, target, self))
+        with torch.inference_mode(False), torch.no_grad():
+            self._fit(layout.read(logits, target, self))
         return self
 
     def fit_loader(
@@ -102,8 +103,8 @@ class Calibrator(ABC):
         target) where a batch is not such a pair.
         """
         settings.check(self)
-        batch = streaming.gather(self, model, loader, memory, seed, forward)
-        self._fit(batch)
+        with torch.inference_mode(False), torch.no_grad():
+            self._fit(streaming.gather(self, model, loader, memory, seed, forward))
         return self
 
     def transform(self, logits: Any) -> Any:
@@ -227,7 +228,7 @@ class Calibrator(ABC):
         return view.back(s.sigmoid() if probabilities else s)
 
     def _warn(self, text: str) -> None:
-        warnings.warn(text, CalibrationWarning, stacklevel=5)
+        warnings.warn(text, CalibrationWarning, stacklevel=6)
 
 
 def expose(calibrator: Calibrator) -> None:

@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 def to_tensor(x: Any, what: str) -> Tensor:
     """A tensor without history, of whatever holds numbers."""
     if isinstance(x, Tensor):
-        return x.detach()
+        return x.clone() if x.is_inference() else x.detach()
     array = np.asarray(x)
     if array.dtype.kind not in "fiub":
         raise InputError(f"{what} must hold numbers, got {array.dtype} of shape {array.shape}")

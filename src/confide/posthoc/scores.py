@@ -8,7 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-ROOM = 1 << 16  # logits in a block: value and derivatives are taken while it lies in the cache
+# Logits in a block. On the CPU it stays in the cache, and torch does not call its threads together for each small step.
+ROOM = {"cpu": 1 << 15}
+WIDE_ROOM = 1 << 26
 KEPT = 1 << 26  # of more logits no lowered copy is kept
 
 
@@ -25,7 +27,7 @@ class Scores:
 
     def __init__(self, z: Tensor, y: Tensor) -> None:
         self.z = z
-        self.rows = max(1, ROOM // z.shape[1])
+        self.rows = max(1, ROOM.get(z.device.type, WIDE_ROOM) // z.shape[1])
         self.top = z.amax(1)
         right = z.gather(1, y[:, None])[:, 0].double() - self.top.double()
         self.right = right.sum().item()  # 0: every label is on top

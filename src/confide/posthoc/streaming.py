@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Forward = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]
 
 
-@torch.no_grad()
 def gather(
     owner: Calibrator, model: nn.Module, loader: Iterable[Any], memory: int, seed: int, forward: Forward | None
 ) -> Batch:

@@ -40,13 +40,15 @@ def clones(make: MakeCalibrator) -> None:
 
 
 def fit_returns_self_and_keeps_its_input(make: MakeCalibrator) -> None:
-    """`fit` returns self, and nothing is written into what was passed."""
+    """`fit` returns self, wherever it is called, and nothing is written into what was passed."""
     z, y = sample(make)
     before = z.clone(), y.clone()
     calibrator = make()
     with unwarned():
         assert calibrator.fit(z, y) is calibrator
-    calibrator.transform(z)
+        with torch.inference_mode():  # as in a validation loop
+            again = make().fit(z * 1, y * 1)
+    assert torch.equal(again.transform(z), calibrator.transform(z))
     assert torch.equal(z, before[0])
     assert torch.equal(y, before[1])
 
