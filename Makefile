@@ -56,7 +56,7 @@ bench-posthoc: .venv-posthoc-peers/ready
 .venv-posthoc-peers/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-posthoc-peers
 	.venv-posthoc-peers/bin/pip install --quiet --constraint constraints.txt --editable '.[sklearn]' \
-		betacal==1.1.0 netcal==1.4.0 numba==0.66.0 probmetrics==1.3.0 venn-abers==1.5.4
+		betacal==1.1.0 netcal==1.4.0 numba==0.68.1 probmetrics==1.3.0 venn-abers==1.5.4
 	touch $@
 
 clean:

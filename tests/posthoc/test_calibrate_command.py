@@ -43,7 +43,7 @@ def test_fit_saves_what_apply_uses(files, capsys, monkeypatch):
     code, out, _ = call(capsys, monkeypatch, "fit", files / "val.npz", "-o", files / "t.safetensors")
     found = load(files / "t.safetensors")
     assert code == 0
-    assert f"Temperature {found.temperature_:.4f} from 400 labels" in out
+    assert f"Temperature {found.temperature_:.4f} (standard error {found.error_:.4f}) from 400 labels" in out
     assert f"NLL {found.nll_before_:.4f} before, {found.nll_after_:.4f} after, on the data of the fit itself" in out
     code, out, _ = call(
         capsys, monkeypatch, "apply", files / "t.safetensors", files / "test.npz", "-o", files / "o.npz"

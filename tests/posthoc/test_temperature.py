@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from confide.core.errors import CalibrationWarning, InputError, KnobError
-from confide.posthoc import EnsembleTemperature, Temperature
+from confide.posthoc import EnsembleTemperature, Temperature, VectorScaling
 
 
 def drawn(n, classes, seed=0):
@@ -139,3 +139,25 @@ def test_ensemble_weights_are_optimal_on_the_simplex():
     assert float(w.sum()) == pytest.approx(1)
     assert bool((pull <= 1 + 1e-6).all())
     assert torch.allclose(pull[w > 1e-6], torch.ones(1, dtype=w.dtype), atol=1e-6)
+
+
+def test_the_standard_error_is_the_spread_over_samples():
+    fits = [Temperature().fit(*drawn(400, 4, seed)) for seed in range(60)]
+    spread = np.std([found.temperature_ for found in fits])
+    assert np.mean([found.error_ for found in fits]) == pytest.approx(spread, rel=0.25)
+
+
+def test_a_refused_fit_changes_nothing_and_a_new_one_forgets():
+    z, y = drawn(300, 4)
+    found = Temperature().fit(z, y)
+    before = vars(found).copy()
+    with pytest.raises(InputError, match="1 labelled rows"):
+        found.fit(z[:1], y[:1])
+    assert vars(found) == before
+    labels = torch.nn.functional.one_hot(y, 4)
+    with pytest.warns(CalibrationWarning, match="every one"):
+        found.fit(2 * labels.double() - 1 + 0 * z, labels)
+    assert not hasattr(found, "error_")
+    labels[:, 2] = -100
+    with pytest.raises(InputError, match="0 labelled rows: a calibrator needs two or more a label"):
+        VectorScaling().fit(z, labels)

@@ -21,8 +21,8 @@ from confide.data import predictions
 from confide.metrics.accuracy import Accuracy
 from confide.metrics.ece import ECE
 from confide.posthoc import ALL, Calibrator, load
-from confide.posthoc.calibrator import digest
 from confide.posthoc.layout import read
+from confide.posthoc.state import digest
 from confide.study import calibration
 from confide.study.calibration import NONE, Data, Report, judged, of_label
 
@@ -40,6 +40,7 @@ def fit(path: Path, output: Path, method: str, ignore_index: int, from_probs: bo
         found = kind(**data.settings()).fit(data.logits, data.labels)
     found.save(output)
     learnt = f" {found.temperature_:.4f}" if hasattr(found, "temperature_") else ""
+    learnt += f" (standard error {found.error_:.4f})" if hasattr(found, "error_") else ""
     console.print(Text(f"{kind.__name__}{learnt} from {found.n_:,} labels of {path}", "bold"), soft_wrap=True)
     console.print(f"NLL {found.nll_before_:.4f} before, {found.nll_after_:.4f} after, on the data of the fit itself")
     _print_notes(console, [str(w.message) for w in caught])

@@ -7,7 +7,6 @@ from confide.posthoc import artefact
 from confide.posthoc.bbq import BBQ as BBQ
 from confide.posthoc.beta import Beta as Beta
 from confide.posthoc.calibrator import Calibrator as Calibrator
-from confide.posthoc.calibrator import expose
 from confide.posthoc.dirichlet import Dirichlet as Dirichlet
 from confide.posthoc.ensemble_temperature import EnsembleTemperature as EnsembleTemperature
 from confide.posthoc.histogram_binning import HistogramBinning as HistogramBinning
@@ -20,6 +19,7 @@ from confide.posthoc.parameterized_temperature import ParameterizedTemperature a
 from confide.posthoc.platt import Platt as Platt
 from confide.posthoc.prior_shift import PriorShift as PriorShift
 from confide.posthoc.spline import Spline as Spline
+from confide.posthoc.state import expose
 from confide.posthoc.temperature import Temperature as Temperature
 from confide.posthoc.vector_scaling import VectorScaling as VectorScaling
 from confide.posthoc.venn_abers import VennAbers as VennAbers

@@ -11,7 +11,6 @@ Layout, tasks, ignored rows, checks, memory, before and after, saving and deploy
 from __future__ import annotations
 
 import datetime
-import hashlib
 import math
 import warnings
 from abc import ABC, abstractmethod
@@ -24,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from confide.core.errors import CalibrationWarning, InputError, NotFitted
-from confide.posthoc import artefact, deploy, layout, settings, streaming
+from confide.posthoc import artefact, deploy, layout, settings, state, streaming
 from confide.posthoc.card import Card as Card
 from confide.posthoc.guard import blend, nll, share_of
 from confide.posthoc.layout import BINARY, MULTICLASS, MULTILABEL, Batch
@@ -157,33 +156,34 @@ class Calibrator(ABC):
             raise NotFitted(f"this {type(self).__name__} is not fitted yet: call fit(logits, target) first")
 
     def _fit(self, batch: Batch) -> None:
-        z, y, self.task_ = batch
-        if int((y != layout.SKIP).sum()) < 2:
-            raise InputError(f"{int((y != layout.SKIP).sum())} labelled rows: a calibrator needs two or more")
-        self.classes_ = z.shape[1]
-        self.n_ = int((y != layout.SKIP).sum())
-        self.data_hash_ = digest(batch)
+        parts = self._parts(batch)
+        found = [self._learn_part(*part) for part in parts]
+        weight = [len(y) if y.dim() == 1 else int((y != layout.SKIP).sum()) for _, y in parts]
+        state.forget(self)
+        self.task_, self.classes_, self.n_ = batch.task, batch.z.shape[1], sum(weight)
+        self.data_hash_ = state.digest(batch)
         self.date_ = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        found = [self._learn_part(*part) for part in self._parts(z, y)]
-        self.parts_ = [values for values, _, _, _ in found]
-        weight = [count for _, _, _, count in found]
-        self.converged_ = all(converged for _, _, converged, _ in found)
+        self.parts_ = [values for values, _, _ in found]
+        self.converged_ = all(converged for _, _, converged in found)
         self.nll_before_, self.nll_after_ = (
-            math.fsum(n * pair[i] for n, (_, pair, _, _) in zip(weight, found, strict=True)) / sum(weight)
-            for i in (0, 1)
+            math.fsum(n * pair[i] for n, (_, pair, _) in zip(weight, found, strict=True)) / sum(weight) for i in (0, 1)
         )
-        expose(self)
+        state.expose(self)
 
-    def _parts(self, z: Tensor, y: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
+    def _parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Multi-label data are one binary problem a label, or one in all where a single map serves them."""
-        if self.task_ != MULTILABEL:
-            return [(z, y)]
-        columns = (
-            [(z.reshape(-1), y.reshape(-1))] if self.card.pooled else list(zip(z.unbind(1), y.unbind(1), strict=True))
-        )
-        return [(layout.two(s[known]), t[known]) for s, t in columns for known in [t != layout.SKIP]]
+        z, y = batch.z, batch.y
+        parts = [(z, y)]
+        if batch.task == MULTILABEL:
+            pooled = [(z.reshape(-1), y.reshape(-1))]
+            columns = pooled if self.card.pooled else list(zip(z.unbind(1), y.unbind(1), strict=True))
+            parts = [(layout.two(s[known]), t[known]) for s, t in columns for known in [t != layout.SKIP]]
+        fewest = min(int((y != layout.SKIP).sum()) for _, y in parts)
+        if fewest < 2:
+            raise InputError(f"{fewest} labelled rows: a calibrator needs two or more" + " a label" * (len(parts) > 1))
+        return parts
 
-    def _learn_part(self, z: Tensor, y: Tensor) -> tuple[Values, tuple[float, float], bool, int]:
+    def _learn_part(self, z: Tensor, y: Tensor) -> tuple[Values, tuple[float, float], bool]:
         learnt = self.learn(z, y)
         values = {name: value.detach().cpu() for name, value in learnt.values.items()}
         before, after = learnt.nll or (nll(z, y), nll(self.log_probs(z, values), y))
@@ -198,7 +198,7 @@ class Calibrator(ABC):
                 after = nll(self.log_probs(z, values), y)
         if learnt.note:
             self._warn(f"{type(self).__name__}: {learnt.note}")
-        return values, (before, after), learnt.converged, int((y != layout.SKIP).sum())
+        return values, (before, after), learnt.converged
 
     def log_probs(self, z: Tensor, values: Values) -> Tensor:
         """Normalised, in float64, mixed with the uncalibrated ones where that was needed."""
@@ -229,19 +229,3 @@ class Calibrator(ABC):
 
     def _warn(self, text: str) -> None:
         warnings.warn(text, CalibrationWarning, stacklevel=6)
-
-
-def expose(calibrator: Calibrator) -> None:
-    """Set every learnt tensor as an attribute that ends in `_`: a number, a tensor, or a list of them, one a label."""
-    for name in calibrator.parts_[0]:
-        values = [part[name] for part in calibrator.parts_ if name in part]
-        held = [float(value) if value.dim() == 0 else value for value in values]
-        setattr(calibrator, f"{name}_", held[0] if len(calibrator.parts_) == 1 else held)
-
-
-def digest(batch: Batch) -> str:
-    """A hash of the content: the same for the same numbers, as tensors or arrays, in float32 or wider."""
-    state = hashlib.sha256()
-    for tensor in (batch.z.float(), batch.y):
-        state.update(tensor.contiguous().cpu().numpy().data)
-    return state.hexdigest()

@@ -17,8 +17,12 @@ from confide.posthoc.calibrator import Calibrator, Card, Learnt, Values
 class PriorShift(Calibrator):
     """z + log(target prior / train prior)."""
 
-    train_prior: Sequence[float] | None = None  # class frequencies as seen in training, weights included
-    target_prior: Sequence[float] | None = None  # as they are in use; by default those of the labels
+    train_prior: Sequence[float] | float | None = field(
+        default=None, metadata={"doc": "class frequencies as seen in training, weights included; one number if binary"}
+    )
+    target_prior: Sequence[float] | float | None = field(
+        default=None, metadata={"doc": "class frequencies in use; by default those of the labels"}
+    )
     card = Card(
         title="Prior shift",
         cite="Saerens, Latinne and Decaestecker, Neural Computation 2002",

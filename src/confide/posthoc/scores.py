@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -54,6 +55,16 @@ class Scores:
             value, first, second = value + sums[0], first + sums[1], second + sums[2]
         n = len(self.z)
         return At((value - scale * self.right) / n, (first - self.right) / n, second / n)
+
+    def flat(self) -> At:
+        """The same at scale 0, where all probabilities are equal: moments, without an exponential."""
+        first = second = 0.0
+        for low in self.blocks(self.z.dtype):
+            mean = low.mean(0)
+            gap = low - mean
+            first, second = first + mean.double().sum().item(), second + gap.mul_(gap).mean(0).double().sum().item()
+        n = len(self.z)
+        return At(math.log(self.z.shape[1]), (first - self.right) / n, second / n)
 
     def _lowered(self, dtype: torch.dtype) -> Iterator[Tensor]:
         # Widened before the difference is taken, which float32 would round.

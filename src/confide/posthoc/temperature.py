@@ -15,7 +15,7 @@ from confide.posthoc.calibrator import Calibrator, Card, Learnt, Values, setting
 from confide.posthoc.newton import root
 from confide.posthoc.scores import Scores
 
-SAMPLE = 2000  # rows on which the search begins
+SAMPLE = 500  # rows on which the search begins
 FLAT, STEEP = 1e-8, 1e8  # 1/T lies between
 TENTHS = [sum([0.1] * k) for k in range(1, 101)]  # as the released loops add up 0.1
 GRIDS = {
@@ -46,6 +46,7 @@ class Temperature(Calibrator):
     )
 
     temperature_: float = field(init=False, repr=False)
+    error_: float = field(init=False, repr=False)  # of the temperature: its standard error, where there is an optimum
 
     def learn(self, z: Tensor, y: Tensor) -> Learnt:
         if self.objective == "nll" and self.search == "exact":
@@ -69,16 +70,19 @@ def fit_scale(z: Tensor, y: Tensor) -> Learnt:
         if not _bound(some, 0.0):
             scale, _ = root(lambda b: some.at(b, z.dtype)[1:], 1.0, FLAT, STEEP, 1e-4)
     scale, _ = root(lambda b: scores.at(b, z.dtype)[1:], scale, FLAT, STEEP, 1e-4)
-    after = before.value
+    last = before
 
     def slope(b: float) -> tuple[float, float]:
-        nonlocal after
-        after, first, second = scores.at(b, torch.float64)
-        return first, second
+        nonlocal last
+        last = scores.at(b, torch.float64)
+        return last[1:]
 
     # The error after a Newton step is of the order of its square: 1e-12 for a last one of 1e-6.
     found, converged = root(slope, scale, FLAT, STEEP, 1e-6)
-    return _learnt(found, converged, "", (before.value, min(before.value, after)))
+    learnt = _learnt(found, converged, "", (before.value, min(before.value, last.value)))
+    error = 1 / (found**2 * math.sqrt(len(z) * last.second))
+    learnt.values["error"] = torch.tensor(error, dtype=torch.float64)
+    return learnt
 
 
 def _learnt(scale: float, converged: bool, note: str, nll: tuple[float, float]) -> Learnt:
@@ -87,7 +91,7 @@ def _learnt(scale: float, converged: bool, note: str, nll: tuple[float, float]) 
 
 def _bound(scores: Scores, before: float) -> tuple[float, str] | None:
     """Whether the optimum lies at infinity, and the scale to use instead."""
-    flat = scores.at(0.0, scores.z.dtype)
+    flat = scores.flat()
     if flat.second == 0:
         return 1.0, "all logits of a row are equal; there is nothing to scale and T stays 1"
     if flat.first >= 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from confide.posthoc import ALL, Calibrator
 from confide.posthoc.settings import knobs_of
 
@@ -26,7 +28,7 @@ def table() -> str:
         card = kind.card
         marks = ("yes" if flag else "" for flag in (card.keeps_argmax, card.affine, card.onnx))
         lines.append(
-            f"| [`{kind.__name__}`](#{kind.__name__.lower()}) | {card.formula} | {card.when} | {' | '.join(marks)} |"
+            f"| [`{kind.__name__}`](#{kind.__name__.lower()}) | {_cell(card.formula)} | {card.when} | {' | '.join(marks)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -41,7 +43,13 @@ def _entry(kind: type[Calibrator]) -> str:
     knobs = [(name, knob) for name, knob in knobs_of(kind).items() if name not in COMMON]
     lines = [f"### {kind.__name__}", "", f"{card.title} ({card.cite}). {card.differs}", ""]
     lines += [f"- `{name}={knob.default!r}`: {knob.doc} ({knob.range})" for name, knob in knobs]
+    lines += [f"- `{f.name}={f.default!r}`: {f.metadata['doc']}" for f in fields(kind) if "doc" in f.metadata]
     lines += ["- Several labels share one map."] if card.pooled else []
     lines += ["- Needs the extra `posthoc`."] if card.extra else []
     lines += [f"- Not held to `{check}`: {reason}." for check, reason in card.exempt.items()]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text that ends no cell."""
+    return text.replace("|", "\\|")
