@@ -27,9 +27,8 @@ def table() -> str:
     for kind in ALL:
         card = kind.card
         marks = ("yes" if flag else "" for flag in (card.keeps_argmax, card.affine, card.onnx))
-        lines.append(
-            f"| [`{kind.__name__}`](#{kind.__name__.lower()}) | {_cell(card.formula)} | {card.when} | {' | '.join(marks)} |"
-        )
+        name = f"[`{kind.__name__}`](#{kind.__name__.lower()})"
+        lines.append(f"| {name} | {_cell(card.formula)} | {card.when} | {' | '.join(marks)} |")
     return "\n".join(lines) + "\n"
 
 
