@@ -1,13 +1,14 @@
 # make demo   train, compare and draw on real data, in under two minutes
 # make test   all tests
 # make check  format, lint, types, layers
+# make docs   write the pages of all methods and calibrators anew
 # make bench  time and memory of every loss beside torch's cross-entropy; bench-peers: beside other libraries, too
 # make bench-posthoc  fit time and NLL of every calibrator beside other libraries
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench bench-peers bench-posthoc clean
+.PHONY: demo test check format docs bench bench-peers bench-posthoc clean
 
 demo: .venv/demo
 	$(BIN)/confide demo
@@ -24,6 +25,10 @@ check: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+docs: .venv/dev
+	$(BIN)/python scripts/make_method_pages.py
+	$(BIN)/python scripts/make_calibrator_page.py
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/losses.py

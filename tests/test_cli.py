@@ -121,6 +121,7 @@ def test_show_prints_the_whole_card(method, columns, capsys, monkeypatch):
         assert set(text.split()) <= words
     for name, knob in knobs_of(method).items():
         assert {name, str(knob.default), *knob.range.split(), *knob.doc.split()} <= words
+    assert f"docs/methods/{method.__name__}.md" in words
     assert ("changes nothing" in out) == card.invariant or "changes nothing" in card.differs
     assert ("The gradient of a row does not sum to zero" in " ".join(out.split())) != card.balanced
 

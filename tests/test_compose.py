@@ -46,6 +46,37 @@ def test_a_sum_is_the_sum_of_values_and_gradients(fused):
         expect_close(gradient, one[1] + two[1], 1e-12, "gradient")
 
 
+class ChannelDice(nn.Module):
+    """As MONAI's DiceLoss(to_onehot_y=True, softmax=True, include_background=False): its target has a class axis."""
+
+    def forward(self, input, target):
+        assert target.shape == (input.shape[0], 1, *input.shape[2:]), "ground truth has different shape"
+        p = input.softmax(1)[:, 1:].flatten(2)
+        q = nn.functional.one_hot(target.squeeze(1), input.shape[1]).movedim(-1, 1)[:, 1:].flatten(2)
+        return (1 - (2 * (p * q).sum(2) + 1e-5) / (p.sum(2) + q.sum(2) + 1e-5)).mean()
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 6, 7), (2, 5, 3, 4, 5)])
+@pytest.mark.parametrize("fused", ["auto", False])
+def test_a_dice_loss_that_wants_a_class_axis(shape, fused):
+    """MbLS(margin=5) + dice for images and volumes, by the adapter that the documentation shows."""
+    z, y = batch(shape)
+    dice = ChannelDice()
+    criterion = MbLS(margin=5, fused=fused) + (lambda z, y: 0.5 * dice(z, y.unsqueeze(1)))
+    value, gradient = run(criterion, z, y)
+    one, two = run(MbLS(margin=5), z, y), run(lambda z, y: dice(z, y.unsqueeze(1)), z, y)
+    expect_close(value, one[0] + 0.5 * two[0], 1e-12, "value")
+    expect_close(gradient, one[1] + 0.5 * two[1], 1e-12, "gradient")
+    terms = criterion.terms(z, y)
+    expect_close(terms["ce"], CrossEntropy()(z, y), 1e-12, "cross-entropy")
+    expect_close(terms["function"], 0.5 * two[0], 1e-12, "Dice")
+    expect_close(terms["penalty"], one[0] - terms["ce"] + 0.5 * two[0], 1e-12, "what is not cross-entropy")
+    doubled = run(2 * criterion, z, y)
+    expect_close(doubled[1], 2 * gradient, 1e-12, "gradient of twice the loss")
+    with pytest.raises(AssertionError, match="ground truth has different shape"):  # its own words come through
+        (MbLS(margin=5) + dice)(z, y)
+
+
 def test_factors_multiply_and_sums_are_flat():
     z, y = batch()
     dice = Dice()
@@ -85,6 +116,8 @@ def test_every_method_can_be_a_part(kind):
     expect_close(found[1], mine[1] + 0.5 * wanted[1], 1e-12, "gradient")
     terms = (MbLS() + 0.5 * part).terms(z, y, **side)
     expect_close(terms["loss"], found[0], 1e-12, "terms")
+    with pytest.raises(KnobError, match="would count cross-entropy 2 times"):  # one taken off the other leaves none
+        MbLS() + -1 * ACLS()
     with pytest.raises(KnobError, match="would count cross-entropy 2 times"):
         MbLS() + kind.example()
 

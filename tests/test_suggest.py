@@ -17,7 +17,7 @@ from confide.analysis import suggest
 from confide.analysis.margins import LARGEST
 from confide.cli.main import main
 from confide.core.errors import InputError
-from confide.data import predictions
+from confide.data.opening import load
 from confide.report.curves import curve
 
 
@@ -221,7 +221,7 @@ def test_the_command_takes_layout_and_ignored_labels(tmp_path, capsys, monkeypat
         ({"logits": np.eye(3), "labels": np.array(["a", "b", "c"])}, "labels must be class numbers"),
         ({"logits": np.eye(3), "labels": np.array([0.5, 1, 2])}, "labels must be class numbers"),
         ({"logits": np.array([[0.25, 0.75], [0.5, 0.5]])}, "these are probabilities, not logits"),
-        ({"logits": np.eye(3) * 9, "labels": np.array([0, 1])}, "does not fit logits"),
+        ({"logits": np.eye(3) * 9, "labels": np.array([0, 1])}, "fit no axis of 'logits' of shape (3, 3)"),
         ({"logits": np.array([[None, 1.0]])}, "holds Python objects, which are not opened because they could run code"),
         ({"z": np.array([[None, 1.0]])}, "holds Python objects"),
         ({}, "it holds nothing"),
@@ -263,7 +263,7 @@ def test_nothing_in_a_file_is_executed(tmp_path):
     np.save(tmp_path / "bomb.npy", bomb)
     for name in ("bomb.npz", "bomb.npy"):
         with pytest.raises(InputError):
-            predictions.load(tmp_path / name)
+            load(tmp_path / name)
     assert not (tmp_path / "ran").exists()
 
 
@@ -272,7 +272,7 @@ def test_what_else_is_in_the_file_does_not_matter(tmp_path):
     np.savez(
         path, logits=np.eye(3, dtype=np.float16) * 4, names=np.array(["a", None], dtype=object), other=np.ones((2, 2))
     )
-    found = predictions.load(path)
+    found = load(path)
     assert (found.names, found.labels) == (("logits",), None)
     assert found.logits.dtype == torch.float32
 
@@ -282,14 +282,14 @@ def test_any_kind_of_number_is_read(tmp_path):
     kinds = ((">f8", torch.float64), ("f2", torch.float32), (np.longdouble, torch.float64))
     for kind, wide in kinds:
         np.savez(path, logits=np.eye(3).astype(kind), labels=np.array([0.0, 1.0, 2.0]))
-        found = predictions.load(path)
+        found = load(path)
         assert (found.logits.dtype, found.labels.tolist()) == (wide, [0, 1, 2])
     np.save(tmp_path / "plain.npy", np.eye(3))
-    assert predictions.load(tmp_path / "plain.npy").labels is None
+    assert load(tmp_path / "plain.npy").labels is None
     with zipfile.ZipFile(tmp_path / "odd.zip", "w") as archive:
         archive.writestr("logits.txt", "1 2 3")
     with pytest.raises(InputError):
-        predictions.load(tmp_path / "odd.zip")
+        load(tmp_path / "odd.zip")
 
 
 def test_help_says_what_the_rule_is_without_torch():

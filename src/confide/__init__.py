@@ -66,11 +66,13 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'confide' has no attribute {name!r}; it offers {', '.join(_HOMES)}")
-    value = globals()[name] = getattr(import_module(f"confide.{_HOMES[name]}"), name)
-    return value
+if not TYPE_CHECKING:  # a type checker would take any name for a public one
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'confide' has no attribute {name!r}; it offers {', '.join(_HOMES)}")
+        value = globals()[name] = getattr(import_module(f"confide.{_HOMES[name]}"), name)
+        return value
 
 
 def __dir__() -> list[str]:

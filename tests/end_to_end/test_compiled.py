@@ -1,6 +1,8 @@
 """The compiled path: the eager numbers, few compilations, no silent fallback, no extra memory."""
 
 import warnings
+from functools import partial
+from itertools import product
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 import confide
 from confide.core import compiler
 from confide.core.errors import CompilerWarning
+from confide.core.knobs import knobs_of
 from confide.losses import ALL
 from confide.testing.samples import batch, call, describe, expect_close, run, soft, variants
 
@@ -31,12 +34,17 @@ def compilations():
 
 def same_as_eager(make, z, y):
     for found, wanted in zip(run(make(fused=True), z, y), run(make(fused=False), z, y), strict=True):
-        expect_close(found.double(), wanted.double(), 1e-5, f"{make()} compiled")
+        expect_close(found.double(), wanted.double(), 1e-5, f"{make} compiled")
 
 
 def forty_rows(kind):
     """For losses that look at neighbouring pixels they are the pixels of four images."""
     return batch((4, 12, 2, 5) if kind.card.spatial else (40, 12), torch.float32)
+
+
+def scheduled(kind, share):
+    """Every knob that is a fraction or a strength, at a share of its default."""
+    return {name: k.default * share for name, k in knobs_of(kind).items() if isinstance(k.default, float)}
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
@@ -79,6 +87,35 @@ def test_a_scheduled_knob_compiles_at_most_twice():
     for margin in range(1, 31):
         criterion.margin = margin / 2
         expect_close(run(criterion, z, y)[1], run(confide.MbLS(margin=margin / 2), z, y)[1], 1e-5, f"{margin=}")
+    assert compilations() <= 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if scheduled(kind, 1)], ids=lambda kind: kind.__name__)
+def test_scheduled_knobs_are_followed(kind):
+    z, y = forty_rows(kind)
+    for share in (1.0, 0.9, 0.8, 0.7):
+        same_as_eager(partial(kind.example, **scheduled(kind, share)), z, y)
+
+
+def test_every_formula_of_a_method_is_compiled(monkeypatch):
+    original = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda run, options: original(run, backend="eager"))  # the count is dynamo's
+    z, y = batch((2, 5, 3, 4), torch.float32)
+    for distance, on, over, prior in product(("l1", "l2"), ("logits", "probs"), ("mean", "sum"), ("mean", "max")):
+        same_as_eager(partial(confide.NACL, distance=distance, on=on, over=over, prior=prior), z, y)
+    assert compilations() == 16
+
+
+@pytest.mark.parametrize("kind", [confide.Focal, confide.DualFocal], ids=lambda kind: kind.__name__)
+def test_a_scheduled_power_is_followed(kind):
+    """The compiler may fix an exponent at what it was in the second compilation, without a guard."""
+    criterion = kind(fused=True)
+    z, y = batch((40, 12), torch.float32)
+    for gamma in (3.0, 0.5, 0.9, 2.0, 5.0):
+        criterion.gamma = gamma
+        found, wanted = run(criterion, z / 6, y), run(kind(gamma=gamma, fused=False), z / 6, y)
+        expect_close(found[0], wanted[0], 1e-5, f"value at {gamma=}")
+        expect_close(found[1], wanted[1], 1e-6, f"gradient at {gamma=}")
     assert compilations() <= 2
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from confide.losses import ACLS, ALL, ACLSHeld
+from confide.losses import ACLS, ALL, ACLSHeld, ACLSReleased
 from confide.testing.samples import run
 
 MARGIN, TOP, REST = 6.0, 0.1, 0.01
@@ -83,6 +83,11 @@ def asymmetry(kind):
 def test_held_is_the_gradient_of_no_function():
     # By Eq. 12 the predicted class feels the lowest one by -TOP, which feels the predicted one by -REST.
     assert asymmetry(ACLSHeld) == pytest.approx(TOP - REST, abs=1e-6)
+
+
+def test_released_is_the_gradient_of_no_function_either():
+    # The others feel the predicted class, which feels none of them.
+    assert asymmetry(ACLSReleased) == pytest.approx(2 * REST / 9, abs=1e-6)
 
 
 def test_acls_is_the_gradient_of_one():

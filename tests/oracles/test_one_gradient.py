@@ -25,6 +25,7 @@ from confide.losses import (
     ACLSReleased,
     Brier,
     ConfidencePenalty,
+    DualFocal,
     Focal,
     FocalSD,
     LabelRelaxation,
@@ -32,6 +33,7 @@ from confide.losses import (
     MbLSSquared,
     SoftECE,
 )  # fmt: skip
+from confide.losses.history import ONE as RIGHT
 from confide.testing import variants
 from confide.testing.samples import side_of
 
@@ -123,6 +125,19 @@ def test_flsd_looks_at_the_true_class():
     assert z.softmax(1)[0, 1] < 0.2 < z.softmax(1)[0, 0]
     same(shift(FocalSD(), z, y), shift(Focal(gamma=5.0), z, y))
     assert (shift(FocalSD(), z, y) - shift(Focal(gamma=3.0), z, y)).abs().max() > 0.01
+
+
+def test_dual_focal():
+    """The runner-up is lowered by b; the true class as in focal loss, by what the gradient lacks, and raised by b p."""
+    z, y = batch()
+    gamma, p, rows = 3.0, z.softmax(1), torch.arange(len(z))
+    mine = p.gather(1, y[:, None])
+    rival, place = torch.where(p < mine, p, 0.0).max(1, keepdim=True)
+    lack, runner_up = 1 - mine + rival, torch.where(rival > 0, hot(place[:, 0]), 0.0)
+    assert 0 < (rival == 0).sum() < len(rows)
+    a = lack**gamma - gamma * mine * lack ** (gamma - 1) * mine.log()
+    b = -gamma * lack ** (gamma - 1) * rival * mine.log()
+    same(shift(DualFocal(gamma=gamma), z, y), (p - hot(y)) * (1 - a) + b * (p - runner_up))
 
 
 # CPC, as printed: sums over ordered pairs.
@@ -253,15 +268,25 @@ def test_squared_mbls_adds_up_what_it_gives():
     same(f, 0.2 * torch.where(hot(z.argmax(1)) == 1, excess.sum(1, keepdim=True), excess))
 
 
+def test_released_acls_bounds_the_largest_logit_itself():
+    """2 (z - M) on the predicted class, whatever the distances are; the others over C - 1."""
+    z, y = batch(scale=5.0)
+    margin, top, rest = 4.0, 0.1, 0.01
+    f = softened(shift(ACLSReleased(margin=margin, top=top, rest=rest), z, y), z)
+    high, winner = z.amax(1, keepdim=True), hot(z.argmax(1)) == 1
+    excess = (high - z - margin).relu()
+    same(f, torch.where(winner, 2 * top * (high - margin).relu(), 2 * rest / (CLASSES - 1) * excess))
+
+
 # CRL.
 
 
 def ranked(history, **knobs):
     """A CRL whose samples were right in these numbers of four epochs."""
     criterion = CRL(size=len(history), **knobs)
-    criterion.history.right += torch.tensor(history, dtype=torch.int32) * 65536
-    criterion.history.least.copy_(criterion.history.right.amin())
-    criterion.history.epochs += 4
+    criterion.history.right += torch.tensor(history, dtype=torch.int32) * RIGHT
+    criterion.history.epochs += 3
+    criterion.epoch_end()  # the fourth
     return criterion
 
 
@@ -311,6 +336,45 @@ def test_confidence_methods_share_one_shape(kind):
     w = f / (sure * torch.where(winner, 1 - p, p))
     assert w.abs().amax() > 1e-3
     same(w, w[:, :1].expand_as(w), 1e-10)
+
+
+def test_dca_drives_every_row_alike():
+    z, y = batch()
+    c, a = z.softmax(1).amax(1), (z.argmax(1) == y).double()
+    gap = (c - a).mean().item()
+    same(drive(DCA(strength=0.7), z, y), torch.full_like(c, 0.7 * math.copysign(1.0, gap)))
+
+
+def test_mmce_drives_a_row_by_its_surplus_and_those_near_it():
+    z, y = batch()
+    c, a = z.softmax(1).amax(1).tolist(), (z.argmax(1) == y).double().tolist()
+    lack, count, width = [right - sure for right, sure in zip(a, c, strict=True)], len(c), 0.4
+    wanted = []
+    for n in range(count):
+        near = [math.exp(-abs(c[n] - c[m]) / width) * lack[m] for m in range(count)]
+        turn = sum(math.copysign(1.0, c[n] - c[m]) * near[m] for m in range(count) if m != n)
+        wanted.append(-2 * 0.7 / count * (sum(near) + lack[n] * turn / width))
+    same(drive(MMCE(strength=0.7, width=width), z, y), torch.tensor(wanted, dtype=torch.float64), 1e-10)
+
+
+def test_soft_ece_drives_a_row_by_the_gaps_of_its_bins():
+    z, y = batch()
+    c, a = z.softmax(1).amax(1), (z.argmax(1) == y).double()
+    bins, temperature = 5, 0.02
+    middles = (torch.arange(bins) + 0.5).double() / bins
+    u = (-(c[:, None] - middles).square() / temperature).softmax(1)
+    gap = (u * (c - a)[:, None]).sum(0) / u.sum(0)
+    error = (u.mean(0) * gap.square()).sum().sqrt()
+    turn = 2 / temperature * u * (middles - (u * middles).sum(1, keepdim=True))
+    each = 2 * gap * (u + (c - a)[:, None] * turn) - gap.square() * turn
+    found = drive(SoftECE(strength=0.7, bins=bins, temperature=temperature), z, y)
+    same(found, 0.7 * each.sum(1) / (2 * error), 1e-10)
+
+
+def drive(criterion, z, y):
+    """By what a method that sees nothing but confidences drives that of each row down."""
+    f, sure = softened(shift(criterion, z, y), z), z.softmax(1).amax(1)
+    return f.gather(1, z.argmax(1)[:, None])[:, 0] / (sure * (1 - sure))
 
 
 # Label relaxation, confidence penalty, Brier score.

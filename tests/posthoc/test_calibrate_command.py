@@ -106,13 +106,32 @@ def test_errors_name_the_fix(files, capsys, monkeypatch):
     assert (code, "there is no file" in err) == (2, True)
 
 
-def test_probabilities_say_so(files, capsys, monkeypatch):
+def test_probabilities_are_seen_or_asked_for(files, capsys, monkeypatch):
     z, y = drawn(300, 0)
+    np.savez(files / "p.npz", probs=z.softmax(1).numpy(), labels=y.numpy())
+    assert call(capsys, monkeypatch, "fit", files / "p.npz", "-o", files / "t.safetensors")[0] == 0
+    assert load(files / "t.safetensors").temperature_ == pytest.approx(Temperature().fit(z, y).temperature_, rel=1e-3)
     np.savez(files / "p.npz", logits=z.softmax(1).numpy(), labels=y.numpy())
     code, _, err = call(capsys, monkeypatch, "fit", files / "p.npz", "-o", files / "t.safetensors")
-    assert (code, "from_probs=True" in err) == (2, True)
-    assert call(capsys, monkeypatch, "fit", files / "p.npz", "-o", files / "t.safetensors", "--from-probs")[0] == 0
-    assert load(files / "t.safetensors").temperature_ == pytest.approx(Temperature().fit(z, y).temperature_, rel=1e-3)
+    assert (code, "pass --inputs probs if the content is right" in err) == (2, True)
+    words = "fit", files / "p.npz", "-o", files / "t.safetensors", "--inputs", "probs"
+    assert call(capsys, monkeypatch, *words)[0] == 0
+
+
+def test_one_score_a_label(files, capsys, monkeypatch):
+    z, y = drawn(300, 0, classes=2)
+    score = z[:, 1] - z[:, 0]
+    np.savez(files / "one.npz", logits=score.numpy(), labels=y.numpy())
+    found = Platt().fit(score, y)
+    for path in (files / "t.safetensors", files / "mine.safetensors"):  # by the command, and by hand
+        found.save(files / "mine.safetensors")
+        words = "fit", files / "one.npz", "-o", files / "t.safetensors", "--method", "platt"
+        assert call(capsys, monkeypatch, *words)[0] == 0
+        words = "apply", path, files / "one.npz", "-o", files / "o.npz", "--allow-same-data"
+        assert call(capsys, monkeypatch, *words)[0] == 0
+        with np.load(files / "o.npz") as saved:
+            probs = saved["probs"] if saved["probs"].ndim == 1 else saved["probs"][:, 1]
+        assert np.allclose(probs, found.predict_proba(score), atol=1e-5)
 
 
 def test_nothing_to_gain_is_said():

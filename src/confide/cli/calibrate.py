@@ -14,14 +14,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from torch import Tensor
 
 from confide.cli.console import PROSE, open_console, refuse
 from confide.core.errors import CalibrationWarning
-from confide.data import predictions
+from confide.data import opening
 from confide.metrics.accuracy import Accuracy
 from confide.metrics.ece import ECE
 from confide.posthoc import ALL, Calibrator, load
-from confide.posthoc.layout import read
+from confide.posthoc.layout import MULTICLASS, read, wide
 from confide.posthoc.state import digest
 from confide.study import calibration
 from confide.study.calibration import NONE, Data, Report, judged, of_label
@@ -29,15 +30,15 @@ from confide.study.calibration import NONE, Data, Report, judged, of_label
 SAME = "LEAKAGE: judged on data that it was fitted on. These numbers flatter; use rows that no fit has seen"
 
 
-def fit(path: Path, output: Path, method: str, ignore_index: int, from_probs: bool) -> None:
+def fit(path: Path, output: Path, method: str, ignore_index: int, inputs: str | None, dim: int | None) -> None:
     """Learn and save."""
     _check_output(output, ".safetensors")
     kind = find(method)
-    data = _labelled(path, ignore_index, from_probs)
+    data = _labelled(path, ignore_index, inputs, dim)
     console = open_console()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
-        found = kind(**data.settings()).fit(data.logits, data.labels)
+        found = kind(ignore_index=ignore_index).fit(data.logits, data.labels)
     found.save(output)
     learnt = f" {found.temperature_:.4f}" if hasattr(found, "temperature_") else ""
     learnt += f" (standard error {found.error_:.4f})" if hasattr(found, "error_") else ""
@@ -47,15 +48,20 @@ def fit(path: Path, output: Path, method: str, ignore_index: int, from_probs: bo
     console.print(Text(f"Saved: {output}. Does it help elsewhere? confide calibrate compare {path} TEST.NPZ", "dim"))
 
 
-def apply(calibrator: Path, path: Path, output: Path, allow_same_data: bool) -> None:
+def apply(
+    calibrator: Path, path: Path, output: Path, allow_same_data: bool, inputs: str | None, dim: int | None
+) -> None:
     """Transform and save; judge, if there are labels."""
     _check_output(output, ".npz")
-    found, held = load(calibrator), predictions.load(path)
-    arrays = {"logits": found.transform(held.logits).numpy(), "probs": found.predict_proba(held.logits).numpy()}
+    found, (logits, labels) = load(calibrator), _read(path, inputs, dim)
+    found.set_params(from_probs=False, dim=1)  # as `_read` gives them
+    if found.task_ != MULTICLASS and logits.dim() > 1 and logits.shape[1] == 2:
+        logits = logits[:, 1] - logits[:, 0]  # one score a label comes as the two classes that it stands for
+    arrays = {"logits": found.transform(logits).numpy(), "probs": found.predict_proba(logits).numpy()}
     console = open_console()
-    if held.labels is not None:
-        arrays["labels"] = held.labels.numpy()
-        data = Data(held.logits, held.labels, found.ignore_index, found.from_probs)
+    if labels is not None:
+        arrays["labels"] = labels.numpy()
+        data = Data(logits, labels, found.ignore_index)
         if not allow_same_data and digest(read(data.logits, data.labels, found)) == found.data_hash_:
             console.print(Text(f"{SAME}; --allow-same-data if that is meant.", "bold red"))
         _print_effect(console, found, data)
@@ -69,15 +75,16 @@ def compare(
     methods: Sequence[str],
     output: Path | None,
     ignore_index: int,
-    from_probs: bool,
+    inputs: str | None,
+    dim: int | None,
     allow_same_data: bool,
 ) -> None:
     """Fit all that suit, print the table, recommend one."""
     if output is not None:
         _check_output(output, ".json")
     kinds = [find(name) for name in methods] or list(ALL)
-    data = _labelled(fit_on, ignore_index, from_probs)
-    judge = None if judge_on is None else _labelled(judge_on, ignore_index, from_probs)
+    data = _labelled(fit_on, ignore_index, inputs, dim)
+    judge = None if judge_on is None else _labelled(judge_on, ignore_index, inputs, dim)
     report = calibration.compare(data, judge, kinds)
     console = open_console()
     if report.leakage and not allow_same_data:
@@ -99,11 +106,17 @@ def find(name: str) -> type[Calibrator]:
     return known[wanted]
 
 
-def _labelled(path: Path, ignore_index: int, from_probs: bool) -> Data:
-    found = predictions.load(path)
-    if found.labels is None:
+def _read(path: Path, inputs: str | None, dim: int | None) -> tuple[Tensor, Tensor | None]:
+    """Logits with classes on axis 1, and labels; probabilities are taken to logits."""
+    found = opening.load(path, dim, inputs, lenient=False)
+    return wide(found.logits, from_probs=found.inputs == "probs"), found.labels
+
+
+def _labelled(path: Path, ignore_index: int, inputs: str | None, dim: int | None) -> Data:
+    logits, labels = _read(path, inputs, dim)
+    if labels is None:
         refuse(f"{str(path)!r} has no labels, from which to learn or judge: save them as 'labels' beside 'logits'")
-    return Data(found.logits, found.labels, ignore_index, from_probs)
+    return Data(logits, labels, ignore_index)
 
 
 def _check_output(path: Path, suffix: str) -> None:

@@ -36,8 +36,8 @@ APPLY_EXAMPLES = """\
 [green]confide calibrate apply t.safetensors test.npz -o out.npz[/green]
 """
 WHAT = (
-    "Saved logits with classes on axis 1, and labels: numpy.savez(path, logits=..., labels=...). Held-out data, not "
-    "what the network was trained on."
+    "Saved logits (or probabilities) and labels: numpy.savez(path, logits=..., labels=...), or another of the formats "
+    "that confide doctor reads. Held-out data, not what the network was trained on."
 )
 
 app = typer.Typer(
@@ -47,7 +47,10 @@ app = typer.Typer(
     help="Correct a trained network's confidence, from its saved predictions.",
 )
 Ignore = Annotated[int, typer.Option(help="Label of samples to leave out.")]
-Probs = Annotated[bool, typer.Option("--from-probs", help="The file holds probabilities, not logits.")]
+Inputs = Annotated[
+    str | None, typer.Option(metavar="logits|probs", help="What the scores are, if name and content leave it open.")
+]
+Axis = Annotated[int | None, typer.Option(help="The class axis, if the labels' shape leaves it open.")]
 
 
 @app.command(epilog=FIT_EXAMPLES)
@@ -56,27 +59,32 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the calibrator goes: a .safetensors file.")],
     method: Annotated[str, typer.Option(help="A class of confide.posthoc, in any case.")] = "temperature",
     ignore_index: Ignore = -100,
-    from_probs: Probs = False,
+    inputs: Inputs = None,
+    dim: Axis = None,
 ) -> None:
     """Learn a calibrator and save it, with where it comes from."""
     from confide.cli import calibrate as page
 
-    page.fit(predictions, output, method, ignore_index, from_probs)
+    page.fit(predictions, output, method, ignore_index, inputs, dim)
 
 
 @app.command(epilog=APPLY_EXAMPLES)
 def apply(
     calibrator: Annotated[Path, typer.Argument(metavar="T.SAFETENSORS", help="What 'confide calibrate fit' wrote.")],
     predictions: Annotated[Path, typer.Argument(metavar="TEST.NPZ", help="Saved logits; labels, if there are any.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where logits, probs and labels go: a .npz file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where logits, probs (classes on axis 1) and labels go: a .npz file.")
+    ],
     allow_same_data: Annotated[
         bool, typer.Option("--allow-same-data", help="Judge on the data of the fit without a warning.")
     ] = False,
+    inputs: Inputs = None,
+    dim: Axis = None,
 ) -> None:
     """Calibrate saved predictions; with labels, say what it changed."""
     from confide.cli import calibrate as page
 
-    page.apply(calibrator, predictions, output, allow_same_data)
+    page.apply(calibrator, predictions, output, allow_same_data, inputs, dim)
 
 
 @app.command(epilog=COMPARE_EXAMPLES)
@@ -88,7 +96,8 @@ def compare(
     method: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The numbers as .json, too.")] = None,
     ignore_index: Ignore = -100,
-    from_probs: Probs = False,
+    inputs: Inputs = None,
+    dim: Axis = None,
     allow_same_data: Annotated[
         bool, typer.Option("--allow-same-data", help="Fit and judge on the same data without a warning.")
     ] = False,
@@ -96,4 +105,4 @@ def compare(
     """Try every method that suits, and recommend one."""
     from confide.cli import calibrate as page
 
-    page.compare(fit_on, judge_on, method or [], output, ignore_index, from_probs, allow_same_data)
+    page.compare(fit_on, judge_on, method or [], output, ignore_index, inputs, dim, allow_same_data)

@@ -18,6 +18,7 @@ from confide.losses.loss import Loss
 from confide.report.curve_figures import draw as draw_curves
 from confide.report.curves import Curve, Side, curve_of
 from confide.report.figures import check_path
+from confide.report.method_pages import FOLDER
 from confide.report.words import behaviour, scene, softening
 
 PLANE = (24, 40)  # the narrowest and the widest plot
@@ -49,6 +50,7 @@ def _parts(method: type[Loss], lines: Curve | str, console: Console) -> Iterator
     yield from _section("Behaviour", *map(Text, behaviour(card)))
     yield from _section("Where paper, table and code differ", Text(card.differs))
     yield from _section("How it softens a label", *_softening(lines, console))
+    yield Text(f"\nMore, with an example: {FOLDER}/{method.__name__}.md", "dim")
 
 
 def _section(title: str, *parts: RenderableType) -> Iterator[RenderableType]:

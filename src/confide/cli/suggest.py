@@ -9,13 +9,13 @@ from rich.text import Text
 
 from confide.analysis.margins import suggest
 from confide.cli.console import INDENT, PROSE, open_console
-from confide.data import predictions
+from confide.data.opening import load
 
 
-def run(path: Path, ignore_index: int, dim: int) -> None:
+def run(path: Path, ignore_index: int, dim: int | None) -> None:
     """Read, ask, and print what comes back."""
-    found = predictions.load(path)
-    answer = suggest(found.logits, found.labels, ignore_index=ignore_index, dim=dim)
+    found = load(path, dim)
+    answer = suggest(found.logits, found.labels, ignore_index=ignore_index)
     console = open_console()
     width = min(console.width, PROSE)
     console.print(Text(f"{path}: {', '.join(found.names)}", "dim"), soft_wrap=True)

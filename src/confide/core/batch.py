@@ -81,7 +81,8 @@ def take(x: Tensor, number: Tensor, z: Tensor) -> Tensor:
 def following(keep: Tensor) -> Tensor:
     """For every row the number of the next row to keep, after the last one the first."""
     rows = len(keep)
-    number = torch.arange(rows, device=keep.device)
+    # In few bytes: for every row several such numbers are held at once.
+    number = torch.arange(rows, device=keep.device, dtype=torch.int32 if rows < 1 << 29 else torch.int64)
     if not rows:
         return number
     kept = torch.where(keep, number, 2 * rows)  # beyond the first of the next round, which is less than this

@@ -33,14 +33,14 @@ def traced() -> bool:
 
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
     """The compiled form of `run`, a function of `core.fused`, for this kind of method and input."""
-    key = (
-        run, type(method), method.fits_labels, method.reduction, method.weight is None, normalizer is None,
-        z.dim(), z.shape[1], z.numel() < SERIAL, z.dtype, y.dtype, z.device.type,
-    )  # fmt: skip
+    size = z.numel() < SERIAL
+    key = (run, method.compile_key, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
     entry = _compiled.get(key)
-    if entry is None:
-        entry = _compiled[key] = _Compiled(run, type(method).__name__, _options(method, z))
-    return entry
+    if entry is None and not _Compiled.broken:
+        # Dynamo remembers by name which sizes varied, and would take the number of classes for one of them.
+        name = f"{type(method).__name__}_{len(_compiled)}"
+        entry = _compiled[key] = _Compiled(run, name, _options(method, z))
+    return run if entry is None or entry.gave_up else entry
 
 
 class _Compiled:
@@ -49,13 +49,18 @@ class _Compiled:
     broken = False
 
     def __init__(self, run: Run, name: str, options: dict[str, Any]) -> None:
-        # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object: each
-        # entry gets its own.
-        code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}")
+        # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object, and what it
+        # has seen to vary by the name of the code: each entry gets its own, or the classes would not stay fixed.
+        code = run.__code__.replace(co_name=f"{run.__name__}_of_{name}_{len(_compiled)}")
         self._eager = run
         own = types.FunctionType(code, run.__globals__, code.co_name, run.__defaults__)
         self._fast: Run = torch.compile(own, options=options)
         self._proven = False
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether it is the eager function by now."""
+        return self._fast is self._eager
 
     def __call__(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         return self._fast(method, z, y, *more) if self._proven else self._first(method, z, y, *more)
@@ -76,7 +81,9 @@ class _Compiled:
     def _compile(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         for tensor in tree_leaves((z, y, more)):
             _let_vary(tensor, z)
-        result = self._fast(method, z, y, *more)
+        # Otherwise every call would announce itself to a profiler, which takes a small batch a tenth of its time.
+        with torch._dynamo.config.patch(record_runtime_overhead=False):
+            result = self._fast(method, z, y, *more)
         self._proven = True
         return result
 
@@ -100,8 +107,12 @@ def _options(method: Method, z: Tensor) -> dict[str, Any]:
             return "confide.merge_equal.1"
 
     options: dict[str, Any] = {"post_grad_custom_pre_pass": MergeEqual()}
+    if hasattr(torch.compiler, "skip_guard_on_globals_unsafe"):  # our functions stay what they are; many guards less
+        options["guard_filter_fn"] = torch.compiler.skip_guard_on_globals_unsafe
     if z.device.type != "cpu":
         return options
+    if z.numel() < SERIAL:
+        options["cpp.threads"] = 1
     if not unrolls(method, z):
         # Unrolled, reductions over a few classes make the CPU compiler keep whole arrays of intermediate results.
         return options | {"unroll_reductions_threshold": 1}

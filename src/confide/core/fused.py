@@ -4,7 +4,7 @@ No autograd graph is kept: the forward pass writes the gradient into one buffer 
 backward pass hands that buffer out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -30,6 +30,12 @@ class Method(Protocol):
     def coupled(self) -> bool:
         """Whether the loss of a row depends on the other rows."""
 
+    @property
+    def compile_key(self) -> Hashable:
+        """What tells apart the functions that are compiled for it."""
+
+
+SMALLEST_CUT = 1 << 19  # in elements of the logits
 
 Context = tuple[Tensor, ...]
 Run = Callable[..., Any]
@@ -171,12 +177,13 @@ def in_blocks(
     upstream: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`value_and_gradient` block by block, where a few numbers for every row would take more memory than the logits."""
-    rows, columns = (1, 1) if unrolls(method, z) else _cuts(z)
-    pieces = 1 if method.reduction == "none" or method.coupled else rows * columns
-    if (pieces > 1 or unrolls(method, z)) and method.reduction == "mean" and normalizer is None:
+    whole = unrolls(method, z) and run is not value_and_gradient  # one compiled loop, which needs no blocks
+    rows, columns = (1, 1) if whole else _cuts(z)
+    cut = rows * columns > 1 and method.reduction != "none" and not method.coupled
+    if (cut or whole) and method.reduction == "mean" and normalizer is None:
         wide = torch.promote_types(z.dtype, torch.float32)
         normalizer = mass_of(y, method.ignore_index, method.weight, wide).sum()
-    if pieces == 1:
+    if not cut:
         result: tuple[Tensor, Tensor] = run(method, z, y, normalizer, context, upstream)
         return result
     gradient = torch.empty_like(z)
@@ -189,7 +196,7 @@ def in_blocks(
 
 def _cuts(z: Tensor) -> tuple[int, int]:
     """Into how many pieces to cut the rows, and the positions of dense logits. Only the CPU compiler needs it."""
-    size = min(max(z.numel() // 16, 1 << 17), 1 << 20)
+    size = min(max(z.numel() // 16, SMALLEST_CUT // 4), 1 << 20)
     if z.numel() < 4 * size or z.shape[1] >= 128 or z.device.type != "cpu":
         return 1, 1
     pieces = z.numel() // size

@@ -136,8 +136,14 @@ def _check_shapes(input: Tensor, target: Tensor, axis: int, shape: torch.Size) -
 
 def _hint(input: Tensor, target: Tensor, axis: int, shape: torch.Size) -> str:
     """Name the likely slip, where the shapes give it away."""
+    if target.is_floating_point() and target.shape == shape:
+        return "; class indices must be integers: target.long()"
+    if input.dim() > 1 and target.shape == input.movedim(axis, -1).shape != input.shape:
+        to_float = "" if target.is_floating_point() else ".float()"
+        return f"; its class axis seems to be last: target.movedim(-1, {axis}){to_float}"
     if target.is_floating_point():
-        return "; class indices must be integers: target.long()" if target.shape == shape else ""
+        alone = target.dim() == input.dim() and target.shape[axis] == 1
+        return f"; class indices must be integers without a class axis: target.squeeze({axis}).long()" if alone else ""
     if target.shape == input.shape:
         return "; a one-hot target must be floating point: target.float()"
     if target.dim() == input.dim() and target.shape[axis] == 1:

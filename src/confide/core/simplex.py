@@ -9,17 +9,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-_LOG2_E = math.log2(math.e)
+LOG2_E = math.log2(math.e)
 
 
 def top(z: Tensor) -> Tensor:
     """The largest logit; its gradient goes to the lowest class that holds it."""
-    return z.max(1, keepdim=True).values
+    # amax would share the gradient out; without one it is the same number, and merges with that of `lowered`.
+    return z.max(1, keepdim=True).values if z.requires_grad else z.amax(1, keepdim=True)
 
 
 def bottom(z: Tensor) -> Tensor:
     """The smallest logit; its gradient goes to the lowest class that holds it."""
-    return z.min(1, keepdim=True).values
+    return z.min(1, keepdim=True).values if z.requires_grad else z.amin(1, keepdim=True)
 
 
 def lowered(z: Tensor) -> Tensor:
@@ -35,9 +36,12 @@ def log_norm(low: Tensor) -> Tensor:
 
 def softmax(z: Tensor) -> Tensor:
     """Probabilities."""
-    # Not exp / sum(exp), and to base 2: the CPU compiler keeps an exp that is used twice as a whole array.
     low = lowered(z)
-    return ((low - log_norm(low)) * _LOG2_E).exp2()
+    if z.dim() == 2:  # the CPU compiler keeps an exp that is used twice as an array, in which the gradient then grows
+        exp = low.exp()
+        return exp * (1 / exp.sum(1, keepdim=True))
+    # Of dense logits it would be one array more, so this is another function of them to it: not exp / sum(exp).
+    return ((low - log_norm(low)) * LOG2_E).exp2()
 
 
 def one_hot(z: Tensor, y: Tensor) -> Tensor:
@@ -74,6 +78,13 @@ def expected_shift(slope: Callable[[Tensor], Tensor], z: Tensor, y: Tensor) -> T
     pull = slope(low.gather(1, y.unsqueeze(1)) - log_norm(low))
     # By softmax and one_hot themselves, so that where the slope is 0 the gradient is exactly 0.
     return (softmax(z) - one_hot(z, y)) * (1 - pull)
+
+
+def power(x: Tensor, exponent: float) -> Tensor:
+    """A power of positive numbers."""
+    # Not x**exponent, whose compiled form is wrong once the exponent varies: Inductor tries special powers (a root, a
+    # square) on an example and keeps what it found, without a guard.
+    return (x.log() * exponent).exp()
 
 
 def _allowed(log_p: Tensor, q: Tensor) -> Tensor:

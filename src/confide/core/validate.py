@@ -1,5 +1,7 @@
 """Readable failure before a crash or a silent error: labels, soft targets and logits that cannot be meant."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,7 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
     """
     z, y = rows.z.detach(), rows.y.detach()
     soft = y.is_floating_point()
-    keep = y.sum(1) != 0 if soft else y.long() != ignore_index
+    keep = (y != 0).any(1) if soft else y.long() != ignore_index
     bad_target = keep & (_bad_rows(y) if soft else bad_labels(rows))
     bad_logits = keep & ~(_top_is_finite(z) if masked else z.isfinite().all(1))
     simplex = keep.any() & (on_simplex(z) | ~keep).all()
@@ -31,6 +33,8 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
 
 def check_weight(weight: Tensor | None) -> Tensor | None:
     """Return class weights as they are, unless they cannot be meant."""
+    if isinstance(weight, Tensor) and weight.requires_grad:
+        raise InputError("weight asks for a gradient, which class weights are not given: pass weight.detach()")
     if weight is None or (
         isinstance(weight, Tensor) and weight.dim() == 1 and bool(((weight >= 0) & weight.isfinite()).all())
     ):
@@ -38,10 +42,14 @@ def check_weight(weight: Tensor | None) -> Tensor | None:
     raise InputError(f"weight must be a tensor with one finite, non-negative number a class, got {weight}")
 
 
-def one_number(normalizer: float | Tensor, z: Tensor) -> Tensor:
+def divisor_of(normalizer: float | Tensor, reduction: str, z: Tensor) -> Tensor:
     """The caller's denominator as a tensor beside the logits, in float32 or wider."""
+    if reduction != "mean":
+        raise InputError(f"normalizer replaces the mean's denominator, but reduction={reduction!r}")
     wide = torch.promote_types(z.dtype, torch.float32)
     if not isinstance(normalizer, Tensor):
+        if not isinstance(normalizer, (int, float)) or not 0 <= normalizer < math.inf:
+            raise InputError(f"normalizer must be a finite number, 0 or more, got {normalizer!r}")
         return torch.full((), normalizer, dtype=wide, device=z.device)
     if normalizer.numel() != 1:
         raise InputError(f"normalizer must be one number, got shape {tuple(normalizer.shape)}")
@@ -86,7 +94,9 @@ def label_message(rows: Rows, bad: Tensor) -> str:
     where = _first(bad & (rows.y.long() == worst), rows)
     found = f"target has {_count(bad)} values outside [0, {rows.z.shape[1]}) (e.g. {worst} at {where})"
     if worst in _HABITUAL_IGNORE or bool((values == worst).all()):
-        return f"{found}; did you mean ignore_index={worst}?"
+        from_one = worst == rows.z.shape[1] and not bool((rows.y == 0).any())
+        other = " No label is 0: if they count from 1, pass target - 1" if from_one else ""
+        return f"{found}; did you mean ignore_index={worst}?{other}"
     return f"{found}; they range from {int(values.min())} to {int(values.max())}, labels must count from 0"
 
 

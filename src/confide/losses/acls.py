@@ -29,22 +29,22 @@ class ACLS(Loss):
         default="full", choices=("full", "adaptive", "conditional"), doc="the whole, or an ablation of Table 5"
     )
     condition: str = knob(default="margin", choices=("margin", "ranking"), doc="when it acts: the margin, or as CRL")
-    size: int = knob(default=0, low=0, high=1 << 40, doc="training samples, for condition='ranking'; fixed when built")
+    size: int = knob(default=0, low=0, high=10**12, doc="training samples, for condition='ranking'; fixed when built")
     card = Card(
         title="Adaptive and conditional label smoothing",
         cite=_CITE,
         group=_GROUP,
-        formula="CE + top/2 max(0, max z - min z - M)^2 + rest/2 sum_k max(0, max z - z_k - M)^2",
+        formula="CE + top/2 max(0, max z - min z - margin)^2 + rest/2 sum_k max(0, max z - z_k - margin)^2",
         summary="MbLS whose push grows with the excess, on both ends of the logits",
         differs=(
             "Eq. 13 differentiated gives twice Eq. 12, hence the 1/2. Eq. 12 holds maximum and minimum still and is "
-            "the gradient of no function (ACLSHeld: it drifts); the released code subtracts no minimum "
-            "(ACLSReleased). Differentiated in full the gradient sums to zero over the classes and a constant added "
-            "to all logits changes nothing. `form` gives the ablations of Table 5: 'adaptive' has no condition (the "
-            "squares of the distances minus M as they are), 'conditional' a constant push. condition='ranking' is row "
-            "3 of Table 6, of which there is no released code: the push of 'adaptive' (or a constant one) on rows "
-            "that stand in the wrong order of confidence to the next row of the batch or to the one before, by how "
-            "often the samples were right so far. It needs size= and index=, see losses/history.py."
+            "the gradient of no function (ACLSHeld: it drifts); the released code subtracts no minimum (ACLSReleased). "
+            "Differentiated in full the gradient sums to zero over the classes and a constant added to all logits "
+            "changes nothing. `form` gives the ablations of Table 5: 'adaptive' has no condition (the squares of the "
+            "distances less the margin as they are), 'conditional' a constant push. condition='ranking' is row 3 of "
+            "Table 6, of which there is no released code: the push of 'adaptive' (or a constant one) on rows that "
+            "stand in the wrong order of confidence to the next row of the batch or to the one before, by how often "
+            "the samples were right so far. It needs size= and index=, as CRL does."
         ),
     )
     limits = (({"top": 0.0, "rest": 0.0}, CrossEntropy()),)
@@ -77,17 +77,21 @@ class ACLS(Loss):
     def loss(self, z: Tensor, y: Tensor, *ranks: Tensor) -> Tensor:
         high = top(z)
         spread = self._penalty(high - bottom(z) - self.margin).squeeze(1)
-        others = where(predicted(z.detach()), 0.0, self._penalty(high - z - self.margin)).sum(1)
+        others = self._penalty(high - z - self.margin).sum(1) - self._penalty(self._own(z))
         penalty = self.top * spread + self.rest * others
         return cross_entropy(z, y) + (where(self._misplaced(z, *ranks), penalty, 0.0) if ranks else penalty)
 
     def shift(self, z: Tensor, y: Tensor, *ranks: Tensor) -> Tensor:
         high, low, winner = top(z), bottom(z), predicted(z)
         spread = self.top * self._push(high - low - self.margin)
-        others = where(winner, 0.0, self.rest * self._push(high - z - self.margin))
-        down = where(winner, spread + others.sum(1, keepdim=True), 0.0)
-        shift = others + where(lowest(z == low, z), spread, 0.0) - down
+        others = self.rest * self._push(high - z - self.margin)
+        down = spread + others.sum(1, keepdim=True) - self.rest * self._push(self._own(z))
+        shift = where(winner, -down, others) + where(lowest(z == low, z), spread, 0.0)
         return where(self._misplaced(z, *ranks).unsqueeze(1), shift, 0.0) if ranks else shift
+
+    def _own(self, z: Tensor) -> Tensor:
+        """The predicted class's excess over itself, which the sum over the others must leave out."""
+        return z.new_full((), -self.margin)
 
     def _penalty(self, excess: Tensor) -> Tensor:
         excess = self._beyond(excess)
@@ -122,12 +126,15 @@ class ACLSHeld(Loss):
         title="ACLS, Eq. 12 as printed",
         cite=_CITE,
         group=_GROUP,
-        formula="gradient: +top max(0, z_j - min z - M) if j is predicted, else -rest max(0, max z - z_j - M)",
+        formula=(
+            "CE, and a gradient: +top max(0, z_j - min z - margin) if j is predicted, "
+            "else -rest max(0, max z - z_j - margin)"
+        ),
         summary="for study only: its gradients do not sum to zero and all logits drift together",
         differs=(
             "Eq. 12 is what the paper derives, Eq. 13 what it minimises; they differ by a factor 2 and by the "
-            "gradients through the maximum and the minimum. Without those the push on all logits together is not "
-            "zero: nothing brings the mean logit back and training can run away. Use ACLS."
+            "gradients through the maximum and the minimum. Without those the push on all logits together is not zero: "
+            "nothing brings the mean logit back and training can run away. Use ACLS."
         ),
         balanced=False,
     )
@@ -154,12 +161,12 @@ class ACLSReleased(Loss):
         title="ACLS, as released",
         cite=_CITE,
         group=_GROUP,
-        formula="CE + top max(0, max z - M)^2 + rest/(C-1) sum_k max(0, max z held - z_k - M)^2",
+        formula="CE + top max(0, max z - margin)^2 + rest/(C-1) sum_k max(0, max z held - z_k - margin)^2",
         summary="the code behind the published numbers: an upper bound on the largest logit itself",
         differs=(
             "Against Eq. 13: no minimum is subtracted, so that a constant added to all logits changes the loss and "
-            "all-negative logits are never touched; the sum over the other classes is divided by C - 1; the maximum "
-            "is held still in it. Tied maxima count once each in the first term and send all of it to the lowest."
+            "all-negative logits are never touched; the sum over the other classes is divided by C - 1; the maximum is "
+            "held still in it. Tied maxima count once each in the first term and send all of it to the lowest."
         ),
         invariant=False,
         balanced=False,

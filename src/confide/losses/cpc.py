@@ -4,13 +4,12 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, cat
-from torch.nn.functional import logsigmoid
+from torch import Tensor, cat, where
 from torch.utils.checkpoint import checkpoint
 
 from confide.core.compiler import traced
 from confide.core.knobs import knob
-from confide.core.simplex import cross_entropy, one_hot
+from confide.core.simplex import LOG2_E, cross_entropy, one_hot
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.loss import Card, Loss
 
@@ -54,11 +53,13 @@ class CPC(Loss):
     def _losses(self, z: Tensor, q: Tensor, some: Tensor, label: Tensor) -> Tensor:
         """What some of the classes lose against all."""
         gap, against, _ = self._compared(z, q, some, label)
-        return -(against * logsigmoid(gap)).sum(2)
+        return (against * (_closeness(gap).log1p() + (gap.abs() - gap) / 2)).sum(2)
 
     def _shifts(self, z: Tensor, q: Tensor, some: Tensor, label: Tensor) -> Tensor:
         gap, against, under = self._compared(z, q, some, label)
-        return (against * (-gap).sigmoid() - under * gap.sigmoid()).sum(2)
+        closeness = _closeness(gap)
+        less = where(gap > 0, closeness, 1.0) / (1 + closeness)  # how little of the two the first one has
+        return (against * less - under * (1 - less)).sum(2)
 
     def _compared(self, z: Tensor, q: Tensor, some: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of some classes (axis 1) and all (axis 2): logit differences, and the weight of wishing one above the other.
@@ -78,6 +79,11 @@ class CPC(Loss):
     def _rates(self, classes: int) -> tuple[float, float]:
         level = self.rest / (2 * (classes - 1) * (classes - 2)) if classes > 2 else 0.0
         return self.pairs / (classes - 1), level
+
+
+def _closeness(gap: Tensor) -> Tensor:
+    """The smaller of two probabilities over the larger: all that losses and shifts need of the exponential."""
+    return (gap.abs() * -LOG2_E).exp2()  # to base 2 as in `softmax`
 
 
 def _parts(z: Tensor, q: Tensor) -> list[tuple[Tensor, Tensor]]:

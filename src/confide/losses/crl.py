@@ -19,9 +19,13 @@ from confide.losses.loss import Card, Loss
 
 
 class CRL(Loss):
-    """Cross-entropy, and a ranking loss on the confidences of neighbours in the batch; see losses/history.py."""
+    """Cross-entropy, and a ranking loss on the confidences of neighbours in the batch.
 
-    size: int = knob(default=0, low=0, high=1 << 40, doc="number of training samples; fixed when built")
+    Every call needs `index=`, the numbers of its samples in the training set, and every epoch ends with `epoch_end()`;
+    what it remembers is part of `state_dict()`.
+    """
+
+    size: int = knob(default=0, low=0, high=10**12, doc="number of training samples; fixed when built")
     strength: float = knob(default=1.0, low=0, high=1000, doc="weight of the ranking loss (paper: lambda)")
     confidence: str = knob(default="max", choices=("max", "entropy", "margin"), doc="what is ranked, of the softmax")
     condition: str = knob(default="ranking", choices=("ranking", "margin"), doc="when it acts: as published, or ACLS")
@@ -31,12 +35,12 @@ class CRL(Loss):
         cite="Moon et al., ICML 2020",
         group="ranking",
         formula="CE + strength * mean_n max(0, |h_n - h_m| - sgn(h_n - h_m) (c_n - c_m)), m the next row",
-        summary="orders confidences by how often samples were right so far; needs their numbers: index=",
+        summary="the more often a sample was right so far, the more confident it should be",
         differs=(
             "As released: rows are paired with the next one, both get a gradient, and h is how often a sample was "
             "right, less the least of all samples, over the number of epochs less that. What an epoch brings counts "
             "from its end on; the released code lets the least of all follow within the epoch and divides 0 by 0 "
-            "where all samples were right alike. The ACLS paper's Eq. 18 leaves out the margin |h_n - h_m|, and its "
+            "where all samples were always right. The ACLS paper's supplement (Eq. 18) leaves out |h_n - h_m|, and its "
             "Table 2 holds only for the one of a pair that is too confident; the other has f < 0. "
             "condition='margin' is row 2 of its Table 6: f of CRL where ACLS's Eq. 11 holds, class by class, which is "
             "the gradient of no function and does not sum to zero."

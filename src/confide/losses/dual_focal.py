@@ -3,7 +3,7 @@
 from torch import Tensor, arange, cat, full_like, inf, where, zeros_like
 
 from confide.core.knobs import knob
-from confide.core.simplex import log_norm, lowered, one_hot, predicted, softmax, top
+from confide.core.simplex import log_norm, lowered, one_hot, power, predicted, softmax, top
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.focal import missing, pull
 from confide.losses.loss import Card, Loss
@@ -21,9 +21,9 @@ class DualFocal(Loss):
         summary="focal loss that asks for a distance from the runner-up, not for all of the probability",
         differs=(
             "The released code sums over the batch and has gamma 0 unless told otherwise; its published runs use 2.3 "
-            "to 6.1. Classes that tie with the true one are not below it. Where several tie just below it, the lowest "
-            "of them receives the gradient. Soft targets, which the paper leaves open, give the expected loss of a "
-            "hard label, each with a runner-up of its own."
+            "to 6.1. Classes that tie with the true one are not below it. Where several tie just below it, the one "
+            "with the lowest number receives the gradient. Soft targets, which the paper leaves open, give the "
+            "expected loss of a hard label, each with a runner-up of its own."
         ),
         masked=True,
     )
@@ -54,12 +54,12 @@ class DualFocal(Loss):
         return shift + softmax(z) * (spared + lent).sum(1, keepdim=True)
 
     def _focal(self, log_p: Tensor, rival: Tensor) -> Tensor:
-        return -((missing(log_p) + rival) ** self.gamma) * log_p
+        return -power(missing(log_p) + rival, self.gamma) * log_p
 
     def _pulls(self, log_p: Tensor, rival: Tensor) -> tuple[Tensor, Tensor]:
         """The derivatives on log p_y, negated, and on log p_j."""
         lack = missing(log_p) + rival
-        return pull(log_p, lack, self.gamma), -self.gamma * lack ** (self.gamma - 1) * rival * log_p
+        return pull(log_p, lack, self.gamma), -self.gamma * power(lack, self.gamma - 1) * rival * log_p
 
 
 def _labelled(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from torch import Tensor, finfo, where
 
 from confide.core.knobs import knob
-from confide.core.simplex import expected, expected_shift
+from confide.core.simplex import expected, expected_shift, power
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.loss import Card, Loss
 
@@ -17,7 +17,7 @@ class Focal(Loss):
         cite="Lin et al., ICCV 2017; Mukhoti et al., NeurIPS 2020",
         group="adaptive",
         formula="-(1 - p_y)^gamma log p_y",
-        summary="rows that are right already count less; a label far off counts more than in cross-entropy",
+        summary="rows that are right already count less; a label far off pulls harder than in cross-entropy",
         differs=(
             "The ACLS paper's Table 2 gives a constant softening; it depends on p_y and turns negative where p_y is "
             "low (below 0.253 for gamma 3). For gamma < 1 the released code has NaN gradients where p_y rounds to 1; "
@@ -29,14 +29,14 @@ class Focal(Loss):
     limits = (({"gamma": 0.0}, CrossEntropy()),)
 
     def loss(self, z: Tensor, y: Tensor) -> Tensor:
-        return expected(lambda log_p: -(missing(log_p) ** self.gamma) * log_p, z, y)
+        return expected(lambda log_p: -power(missing(log_p), self.gamma) * log_p, z, y)
 
     def shift(self, z: Tensor, y: Tensor) -> Tensor:
         return expected_shift(lambda log_p: pull(log_p, missing(log_p), self.gamma), z, y)
 
 
 class FocalSD(Loss):
-    """Focal loss with a higher power where the true class has little probability: FLSD-53."""
+    """Focal loss whose power follows from the probability of the true class."""
 
     low: float = knob(default=5.0, low=0, high=100, doc="gamma where p_y is below the threshold")
     high: float = knob(default=3.0, low=0, high=100, doc="gamma elsewhere")
@@ -46,7 +46,7 @@ class FocalSD(Loss):
         cite="Mukhoti et al., NeurIPS 2020",
         group="adaptive",
         formula="-(1 - p_y)^gamma log p_y, gamma = low if p_y < threshold, else high",
-        summary="focal loss that pushes less far where the true class is improbable (FLSD-53)",
+        summary="focal loss with gamma 5 where the true class is improbable and 3 elsewhere (FLSD-53)",
         differs=(
             "The ACLS paper's supplement chooses gamma by the probability of the predicted class; the method and all "
             "released code choose it by that of the true class, as here. The released code has three pieces: 5 below "
@@ -70,7 +70,7 @@ class FocalSD(Loss):
 
     def _focal(self, log_p: Tensor) -> Tensor:
         lack = missing(log_p)
-        return -where(log_p.exp() < self.threshold, lack**self.low, lack**self.high) * log_p
+        return -where(log_p.exp() < self.threshold, power(lack, self.low), power(lack, self.high)) * log_p
 
     def _pull(self, log_p: Tensor) -> Tensor:
         lack = missing(log_p)
@@ -86,4 +86,4 @@ def missing(log_p: Tensor) -> Tensor:
 
 def pull(log_p: Tensor, lack: Tensor, gamma: float) -> Tensor:
     """The negated derivative of -lack^gamma log_p on log_p, where lack falls as p grows."""
-    return lack**gamma - gamma * log_p.exp() * lack ** (gamma - 1) * log_p
+    return power(lack, gamma) - gamma * log_p.exp() * power(lack, gamma - 1) * log_p

@@ -1,8 +1,6 @@
 """Label relaxation: any prediction that gives the true class at least 1 - alpha is as good as the label."""
 
-import math
-
-from torch import Tensor, finfo, where
+from torch import Tensor, finfo, where, xlogy
 
 from confide.core.knobs import knob
 from confide.core.simplex import expected, expected_shift
@@ -18,7 +16,7 @@ class LabelRelaxation(Loss):
         title="Label relaxation",
         cite="Lienen and Huellermeier, AAAI 2021",
         group="adaptive + conditional",
-        formula="0 if p_y >= 1 - a, else (1 - a) log((1 - a) / p_y) + a log(a / (1 - p_y))",
+        formula="0 if p_y >= 1 - alpha, else (1 - alpha) log((1 - alpha) / p_y) + alpha log(alpha / (1 - p_y))",
         summary="no gradient at all once the true class has enough",
         differs=(
             "Paper and code agree where both are finite; the legacy code gives NaN gradients where a probability "
@@ -36,13 +34,18 @@ class LabelRelaxation(Loss):
         return expected_shift(self._slope, z, y)
 
     def _divergence(self, log_p: Tensor) -> Tensor:
-        enough, a = math.log1p(-self.alpha), self.alpha
-        entropy = (1 - a) * enough + (a * math.log(a) if a else 0.0)
-        divergence = entropy - (1 - a) * log_p - a * self._others(log_p).log()
+        a, enough = self._relaxed(log_p)
+        divergence = (1 - a) * (enough - log_p) + xlogy(a, a) - a * self._others(log_p).log()
         return where(log_p > enough, 0.0, divergence)
 
     def _slope(self, log_p: Tensor) -> Tensor:
-        return where(log_p > math.log1p(-self.alpha), 0.0, 1 - self.alpha / self._others(log_p))
+        a, enough = self._relaxed(log_p)
+        return where(log_p > enough, 0.0, 1 - a / self._others(log_p))
+
+    def _relaxed(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+        """alpha and log(1 - alpha), as tensors: of numbers the compiler would make constants, one function for each."""
+        a = log_p.new_full((), self.alpha)
+        return a, (-a).log1p()
 
     def _others(self, log_p: Tensor) -> Tensor:
         """1 - p without cancellation, and never 0."""

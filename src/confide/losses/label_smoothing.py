@@ -17,13 +17,13 @@ class LabelSmoothing(Loss):
         title="Label smoothing",
         cite="Szegedy et al., CVPR 2016",
         group="smoothing",
-        formula="(1 - e) CE + e mean_k(-log p_k)",
+        formula="(1 - smoothing) CE + smoothing mean_k(-log p_k)",
         summary="the same softness for every sample, needed or not",
         differs=(
-            "The mass e is shared by all C classes, as in torch and the MbLS and ACLS code (the MDCA code gives it to "
-            "the C-1 others). With class weights torch weighs the smooth part class by class, which moves the "
-            "optimum; here a weight multiplies the row and the optimum stays the smoothed label. The ACLS paper's "
-            "Table 2 row holds where the prediction is right; where it is wrong f is -e/C on the predicted class."
+            "The mass is shared by all C classes, as in torch and the MbLS and ACLS code (the MDCA code gives it to "
+            "the C-1 others). With class weights torch weighs the smooth part class by class, which moves the optimum; "
+            "here a weight multiplies the row and the optimum stays the smoothed label. The ACLS paper's Table 2 row "
+            "holds where the prediction is right; where it is wrong f is -smoothing/C on the predicted class."
         ),
     )
     limits = (({"smoothing": 0.0}, CrossEntropy()),)

@@ -23,8 +23,8 @@ class MbLS(Loss):
         differs=(
             "The paper sums over the classes, the released code takes the mean: with C classes its strength is C "
             "times weaker than printed; `over` chooses. The ACLS paper's Table 2 says that the predicted class gets "
-            "no push; it does (strength times the number of active classes), since the released code does not hold "
-            "the maximum still. The released code ignores no label -100 in the penalty; here ignored is ignored."
+            "no push; it does (as much as all others together get), since the released code does not hold the "
+            "maximum still. The released code ignores no label -100 in the penalty; here ignored is ignored."
         ),
     )
     limits = (({"strength": 0.0}, CrossEntropy()),)

@@ -25,11 +25,11 @@ class MDCA(Loss):
         summary="over a batch, each class should get as much probability as it has labels",
         differs=(
             "The released code takes the mean over the classes, as here; the ACLS paper's supplement (Eq. 9) sums, "
-            "which is C times as strong. Its Eq. 10 takes the sign of an absolute value, which would leave no "
-            "gradient at all, and Table 2 drops a factor 2: with only the predicted class overconfident f is "
-            "2 s p (1-p) there and 2 s p_j p elsewhere, with s = strength/C. The released code counts labels in "
-            "float32 and lets ignored rows into the mean probability; here they stay out. For its combination with "
-            "focal loss add the penalty alone: Focal() + MDCA().penalty_only()."
+            "which is C times as strong. Its Eq. 10 takes the sign of an absolute value, which would leave no gradient "
+            "at all. With only the predicted class overconfident f is 2 s p (1-p) there, of which Table 2 prints half, "
+            "and 2 s p_j p elsewhere, where it prints s p_j (1+p), with s = strength/C. The released code counts "
+            "labels in float32 and lets ignored rows into the mean probability; here they stay out. For its "
+            "combination with focal loss add the penalty alone: Focal() + MDCA().penalty_only()."
         ),
         coupled=True,
         exempt={

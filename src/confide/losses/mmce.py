@@ -28,11 +28,11 @@ class MMCE(Loss):
         formula="CE + strength * mean_ij (a_i - c_i)(a_j - c_j) exp(-|c_i - c_j| / width), a_i = [right]",
         summary="a calibration error without bins, from all pairs of rows",
         differs=(
-            "The paper adds the root, all released code the square, as here. The released weighted form divides by "
-            "the numbers of right and wrong rows twice, so that it fades with the batch size and is no calibration "
-            "error unless they are equal; here it is divided once, as printed. It is 0 where all rows are right or "
-            "all are wrong, as released. Of more than `sample` rows each call draws one at random from each of "
-            "`sample` equal runs, so that a batch of pixels costs no more than so many rows."
+            "The paper adds the root, released code the square, as here. Of the weighted form released code draws the "
+            "root, but divides by the numbers of right and wrong rows twice, so that it fades with the batch size and "
+            "is no calibration error unless they are equal; here it is the square, divided once, as printed, and 0 "
+            "where all rows are right or all are wrong, as released. Of more than `sample` rows each call draws one at "
+            "random from each of `sample` equal runs, so that a batch of pixels costs no more than so many rows."
         ),
         masked=True,
         coupled=True,

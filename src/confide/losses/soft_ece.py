@@ -24,7 +24,10 @@ class SoftECE(Loss):
         title="Soft-binned expected calibration error",
         cite="Karandikar et al., NeurIPS 2021",
         group="batch statistics",
-        formula="CE + strength * sqrt(sum_b S_b/N (conf_b - acc_b)^2), row n in bin b by softmax_b(-(c_n - xi_b)^2/T)",
+        formula=(
+            "CE + strength * sqrt(sum_b S_b/N (conf_b - acc_b)^2), "
+            "row n in bin b by softmax_b(-(c_n - xi_b)^2 / temperature)"
+        ),
         summary="gaps of one bin cannot be paid for by those of another",
         differs=(
             "As released: the norm is L2 and a root is drawn, the middles of the bins are xi_b = (b - 1/2)/B, whether "

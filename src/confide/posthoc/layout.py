@@ -130,7 +130,7 @@ def _multiclass(z: Tensor, y: Tensor, ignore_index: int, dim: int, from_probs: b
     if not from_probs and bool(on_simplex(flat[:1000]).all()):
         raise InputError(
             "logits look like probabilities: every row lies in [0, 1] and sums to 1. Pass the values before the "
-            "softmax, or say from_probs=True (--from-probs)"
+            "softmax, or say from_probs=True"
         )
     y = rows.y.long().reshape(-1)
     known = y != ignore_index

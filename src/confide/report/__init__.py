@@ -1,1 +1,1 @@
-"""From results to numbers that are ready to be shown (table.py), and from numbers to ink (figures.py)."""
+"""From results to numbers that are ready to be shown (table.py), to ink (figures.py), and from methods to pages."""

@@ -10,7 +10,7 @@ from confide.report.curves import CLASSES, Curve
 
 def behaviour(card: Card) -> list[str]:
     """What may be done with a method, and what it does beside fitting labels."""
-    return [_constant(card), _sum(card), _masks(card), *_batch(card)]
+    return [_constant(card), _sum(card), _soft(card), _masks(card), *_batch(card)]
 
 
 def scene(lines: Curve) -> str:
@@ -26,7 +26,7 @@ def softening(lines: Curve) -> Iterator[str]:
     if not any(lines.predicted.acts + lines.other.acts):
         yield "f = 0 and C = 0 everywhere: nothing is softened."
     if lines.first != lines.other:
-        apart, others = (max(side.f, key=abs) for side in (lines.first, lines.other))
+        apart, others = (max(side.f, key=abs) + 0.0 for side in (lines.first, lines.other))
         yield (
             f"{lines.scene.first} is treated apart: there f reaches {apart:.2g} where the other classes have "
             f"{others:.2g}."
@@ -62,6 +62,12 @@ def _sum(card: Card) -> str:
             "The gradient of a row does not sum to zero, and nothing brings all logits back: they may drift together."
         )
     return "The gradient of a row does not sum to zero: it also moves all logits together."
+
+
+def _soft(card: Card) -> str:
+    if why := card.exempt.get("soft_is_expectation"):
+        return f"A soft target is taken as it is, not as copies of the row with hard labels in its proportions: {why}."
+    return "A soft target counts like copies of the row with hard labels in its proportions."
 
 
 def _masks(card: Card) -> str:

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from confide.core.errors import CalibrationWarning, InputError, MissingExtra
 from confide.metrics.accuracy import Accuracy
 from confide.metrics.ece import ECE
 from confide.posthoc import ALL, Calibrator, Temperature
-from confide.posthoc.layout import MULTICLASS, SKIP, read, two, wide
+from confide.posthoc.layout import MULTICLASS, SKIP, read, two
 
 RESAMPLES, MOST = 1000, 20_000  # bootstrap; of more rows the interval is the normal one
 FOLDS = 5
@@ -24,20 +23,15 @@ NONE = "(none)"
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Logits and labels, and how to read them."""
+    """Logits and labels."""
 
     logits: Tensor
     labels: Tensor
     ignore_index: int = -100
-    from_probs: bool = False
-
-    def settings(self) -> dict[str, Any]:
-        """What a calibrator must be told."""
-        return {"ignore_index": self.ignore_index, "from_probs": self.from_probs}
 
     def take(self, rows: Tensor) -> Data:
         """Some of the items along the first axis."""
-        return Data(self.logits[rows], self.labels[rows], self.ignore_index, self.from_probs)
+        return Data(self.logits[rows], self.labels[rows], self.ignore_index)
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ def compare(fit: Data, judge: Data | None, methods: Iterable[type[Calibrator]] =
 
 def judged(calibrator: Calibrator | None, data: Data) -> tuple[Tensor, Tensor]:
     """Log-probabilities (K, C) and labels of the rows that count; labels of yes and no as two classes."""
-    out = wide(data.logits, data.from_probs) if calibrator is None else calibrator.transform(data.logits)
+    out = data.logits if calibrator is None else calibrator.transform(data.logits)
     batch = read(out.double(), data.labels, Temperature(ignore_index=data.ignore_index))
     if batch.task == MULTICLASS or batch.y.dim() == 1:
         return batch.z.log_softmax(1), batch.y
@@ -143,11 +137,11 @@ def _run(kind: type[Calibrator], fit: Data, judge: Data | None) -> tuple[Tensor,
         warnings.simplefilter("always", CalibrationWarning)
         start = time.perf_counter()
         if judge is not None:
-            found = kind(**fit.settings()).fit(fit.logits, fit.labels)
+            found = kind(ignore_index=fit.ignore_index).fit(fit.logits, fit.labels)
             seconds = time.perf_counter() - start
             log_p = judged(found, judge)[0]
         else:
-            parts = [judged(kind(**fit.settings()).fit(a.logits, a.labels), b)[0] for a, b in _folds(fit)]
+            parts = [judged(kind(ignore_index=fit.ignore_index).fit(a.logits, a.labels), b)[0] for a, b in _folds(fit)]
             seconds = (time.perf_counter() - start) / FOLDS
             log_p = torch.cat(parts)
     notes = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, CalibrationWarning)))

@@ -1,0 +1,6 @@
+"""Lets the processes that a test starts import `ranks`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
