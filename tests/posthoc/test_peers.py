@@ -12,7 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 from venn_abers import VennAbers as PeerVennAbers
 
-from confide.posthoc import Beta, IsotonicOVR, MatrixScaling, Temperature, VectorScaling, VennAbers, one_vs_rest
+from confide.posthoc import (
+    Beta,
+    IsotonicOVR,
+    MatrixScaling,
+    Temperature,
+    VectorScaling,
+    VennAbers,
+    one_vs_rest,
+    venn_abers,
+)
 
 
 def drawn(n=3000, classes=6, seed=0):
@@ -128,3 +137,12 @@ def test_scikit_learns_isotonic_regression(ties, monkeypatch):
     peer = IsotonicRegression(out_of_bounds="clip").fit(p, y)
     new = np.linspace(0.001, 0.999, 500)
     assert np.allclose(IsotonicOVR().fit(logit(p), y).predict_proba(logit(new)), peer.predict(new), atol=1e-9)
+
+
+def test_venn_abers_merges_neighbours_where_there_are_too_many(monkeypatch):
+    p, y = scores(3000)
+    exact = VennAbers().fit(logit(p), y).predict_proba(logit(p))
+    monkeypatch.setattr(venn_abers, "MOST", 100)
+    merged = VennAbers().fit(logit(p), y)
+    assert len(merged.value_) < 2000
+    assert np.abs(merged.predict_proba(logit(p)) - exact).mean() < 0.01
