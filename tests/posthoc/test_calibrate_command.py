@@ -9,7 +9,7 @@ import torch
 
 from confide.cli.main import main
 from confide.posthoc import ALL, Platt, Temperature, VectorScaling, load
-from confide.study.calibration import FOLDS, NONE, Data, compare, interval, judged, shared
+from confide.study.calibration import FOLDS, NONE, Data, compare, interval, items, judged, shared
 
 QUICK = ("--method", "temperature", "--method", "vector-scaling")
 
@@ -155,10 +155,22 @@ def test_folds_judge_every_row_once_by_others():
 
 def test_intervals_cover():
     generator = torch.Generator().manual_seed(0)
-    covered = [low < 0 < high for low, high in (interval(torch.randn(200, generator=generator)) for _ in range(60))]
-    assert 50 <= sum(covered) <= 60
-    low, high = interval(torch.randn(30_000, generator=generator))
+    alone = torch.arange(200)
+    found = [interval(torch.randn(200, generator=generator), alone) for _ in range(60)]
+    assert 50 <= sum(low < 0 < high for low, high in found) <= 60
+    low, high = interval(torch.randn(30_000, generator=generator), torch.arange(30_000))
     assert high - low == pytest.approx(2 * 1.96 / 30_000**0.5, rel=0.05)
+
+
+def test_intervals_resample_images_and_not_their_pixels():
+    effect = torch.randn(40, generator=torch.Generator().manual_seed(0))  # the same for all pixels of an image
+    low, high = interval(effect.repeat_interleave(100), torch.arange(40).repeat_interleave(100))
+    alone = interval(effect, torch.arange(40))
+    assert (low, high) == pytest.approx(alone, abs=1e-5)
+    z, y = drawn(4 * 64, 0)
+    data = Data(z.reshape(4, 8, 8, 4).movedim(-1, 1), y.reshape(4, 8, 8).where(y.reshape(4, 8, 8) != 3, 255), 255)
+    assert torch.equal(torch.bincount(items(data)), (data.labels != 255).sum((1, 2)))
+    assert len(items(data)) == len(judged(None, data)[1])
 
 
 def test_shared_rows_are_counted():

@@ -179,3 +179,15 @@ def test_small_unsigned_labels_do_not_wrap():
     expected = Temperature().fit(z[target != 255], y[target != 255])
     assert Temperature(ignore_index=255).fit(z, target).temperature_ == expected.temperature_
     assert Temperature().fit(z, y.int()).n_ == 300
+
+
+def test_odir_has_no_slope_left():
+    z, y = drawn(800, 4)
+    strong, weak = 0.02, 0.05
+    found = Dirichlet(off_diagonal=strong, intercept=weak).fit(z, y)
+    log_p, off = z.log_softmax(1), ~torch.eye(4, dtype=torch.bool)
+    miss = found.predict_proba(z) - torch.nn.functional.one_hot(y, 4)
+    slope = miss.T @ log_p / 800 + 2 * strong * found.weight_ * off
+    assert float(slope[off].abs().max()) < 1e-6
+    assert float(slope.diagonal().abs().max()) < 1e-4
+    assert float((miss.mean(0) + 2 * weak * found.bias_).abs().max()) < 1e-6

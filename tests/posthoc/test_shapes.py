@@ -1,5 +1,6 @@
 """Every layout of logits and labels that users have, and what a missing extra says."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -74,3 +75,9 @@ def test_a_missing_extra_is_named(package, run, monkeypatch):
     name = package.split(".")[0]
     with pytest.raises(MissingExtra, match=rf"this needs {name}, .* pip install 'confide\[posthoc\]'"):
         run(found, z, y)
+
+
+def test_the_room_needs_no_extra_to_open():
+    code = "import sys, confide.posthoc; assert not {'scipy', 'sklearn', 'safetensors'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ from confide.metrics.ece import ECE
 from confide.posthoc import ALL, Calibrator, Temperature
 from confide.posthoc.layout import MULTICLASS, SKIP, read, two
 
-RESAMPLES, MOST = 1000, 20_000  # bootstrap; of more rows the interval is the normal one
+RESAMPLES, MOST = 1000, 20_000  # bootstrap; of more items the interval is the normal one
 FOLDS = 5
 NONE = "(none)"
 
@@ -40,7 +40,7 @@ class Row:
 
     method: str
     nll: float
-    low: float  # 95 % interval of the NLL's difference to no calibration, over rows
+    low: float  # 95 % interval of the NLL's difference to no calibration, over rows or images
     high: float
     brier: float
     ece: float
@@ -67,7 +67,8 @@ def compare(fit: Data, judge: Data | None, methods: Iterable[type[Calibrator]] =
     chosen, skipped = _suiting(fit, methods)
     base, y = judged(None, judge or _in_order(fit))
     raw = of_label(base, y)
-    rows, gains = [_row(NONE, base, y, raw - raw, 0.0, ())], {NONE: raw - raw}
+    item = items(judge or _in_order(fit))
+    rows, gains = [_row(NONE, base, y, (0.0, 0.0), 0.0, ())], {NONE: raw - raw}
     for kind in chosen:
         try:
             log_p, seconds, notes = _run(kind, fit, judge)
@@ -75,10 +76,10 @@ def compare(fit: Data, judge: Data | None, methods: Iterable[type[Calibrator]] =
             skipped.append((kind.__name__, str(error)))
             continue
         gains[kind.__name__] = raw - of_label(log_p, y)  # positive where the NLL rises
-        rows.append(_row(kind.__name__, log_p, y, gains[kind.__name__], seconds, notes))
+        rows.append(_row(kind.__name__, log_p, y, interval(gains[kind.__name__], item), seconds, notes))
     where = f"{FOLDS} folds, each by a fit on the others" if judge is None else "the second file"
     leak = judge is not None and shared(fit, judge) >= 0.01
-    recommended, reason = _recommend(rows, gains)
+    recommended, reason = _recommend(rows, gains, item)
     best = next(row for row in rows if row.method == recommended)
     verdict = "better" if best.high < 0 else "worse" if best.low > 0 else "no detectable change"
     return Report(tuple(rows), tuple(skipped), recommended, reason, verdict, where, leak)
@@ -92,6 +93,12 @@ def judged(calibrator: Calibrator | None, data: Data) -> tuple[Tensor, Tensor]:
         return batch.z.log_softmax(1), batch.y
     known = batch.y != SKIP
     return two(batch.z[known]).log_softmax(1), batch.y[known]
+
+
+def items(data: Data) -> Tensor:
+    """Which row, image or volume each judged label belongs to."""
+    known = (data.labels.long() != data.ignore_index).reshape(len(data.labels), -1).sum(1)
+    return torch.repeat_interleave(torch.arange(len(known)), known)
 
 
 def of_label(log_p: Tensor, y: Tensor) -> Tensor:
@@ -165,28 +172,38 @@ def _in_order(data: Data) -> Data:
     return data.take(torch.cat(_order(data)))
 
 
-def _row(method: str, log_p: Tensor, y: Tensor, gain: Tensor, seconds: float, notes: tuple[str, ...]) -> Row:
-    low, high = interval(gain)
+def _row(
+    method: str, log_p: Tensor, y: Tensor, limits: tuple[float, float], seconds: float, notes: tuple[str, ...]
+) -> Row:
+    low, high = limits
     brier = (log_p.exp() - torch.nn.functional.one_hot(y, log_p.shape[1])).square().sum(1).mean()
     nll, ece, accuracy = -float(of_label(log_p, y).mean()), ECE()(log_p, y), Accuracy()(log_p, y)
     return Row(method, nll, low, high, float(brier), ece, accuracy, seconds, notes)
 
 
-def interval(x: Tensor) -> tuple[float, float]:
-    """The 95 % interval of a mean: bootstrap over rows, normal for very many."""
-    if len(x) > MOST:
-        half = 1.96 * float(x.std()) / len(x) ** 0.5
-        return float(x.mean()) - half, float(x.mean()) + half
+def interval(x: Tensor, item: Tensor) -> tuple[float, float]:
+    """The 95 % interval of a mean over rows that come in items, such as pixels in images: the items are resampled.
+
+    Of very many items it is the normal one.
+    """
+    _, item = item.unique(return_inverse=True)
+    count = torch.bincount(item).to(x.dtype)
+    total = torch.zeros_like(count).index_add(0, item, x)
+    mean = total.sum() / count.sum()
+    if len(count) > MOST:
+        half = 1.96 * float((total - mean * count).square().sum().sqrt() / count.sum())
+        return float(mean) - half, float(mean) + half
     generator = torch.Generator().manual_seed(0)
-    means = [x[torch.randint(len(x), (len(x),), generator=generator)].mean() for _ in range(RESAMPLES)]
-    low, high = torch.quantile(torch.stack(means), torch.tensor([0.025, 0.975], dtype=x.dtype)).tolist()
+    picks = (torch.randint(len(count), (len(count),), generator=generator) for _ in range(RESAMPLES))
+    means = torch.stack([total[pick].sum() / count[pick].sum() for pick in picks])
+    low, high = torch.quantile(means, torch.tensor([0.025, 0.975], dtype=x.dtype)).tolist()
     return low, high
 
 
-def _recommend(rows: list[Row], gains: dict[str, Tensor]) -> tuple[str, str]:
+def _recommend(rows: list[Row], gains: dict[str, Tensor], item: Tensor) -> tuple[str, str]:
     """The simplest among those that the lowest NLL is not clearly ahead of; the table is in order of simplicity."""
     best = min(rows, key=lambda row: row.nll)
-    near = [row for row in rows if interval(gains[row.method] - gains[best.method])[0] <= 0]
+    near = [row for row in rows if interval(gains[row.method] - gains[best.method], item)[0] <= 0]
     chosen = near[0]
     if chosen.method == NONE:
         return NONE, f"no method lowers the NLL by more than chance (the lowest is {best.nll:.4f} with {best.method})"
