@@ -1,4 +1,4 @@
-"""The conformance suites, for our losses and calibrators and for yours.
+"""The conformance suites, for our losses, metrics and calibrators and for yours.
 
 from confide.testing import LOSS_CHECKS, variants
 
@@ -16,6 +16,7 @@ from confide.testing.calibrator_checks import MAP_CHECKS
 from confide.testing.calibrator_input_checks import INPUT_CHECKS
 from confide.testing.engine_checks import ENGINE_CHECKS
 from confide.testing.method_checks import METHOD_CHECKS
+from confide.testing.metric_checks import METRIC_CHECKS as METRIC_CHECKS
 from confide.testing.samples import describe as describe
 from confide.testing.samples import variants as variants
 
