@@ -1,4 +1,4 @@
-"""The conformance suites, for our losses and calibrators and for yours.
+"""The conformance suites, for our losses, metrics and calibrators and for yours.
 
 from confide.testing import LOSS_CHECKS, variants
 
