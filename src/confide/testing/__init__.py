@@ -10,6 +10,7 @@ def test_my_loss(check):
 
 from confide.testing.engine_checks import ENGINE_CHECKS
 from confide.testing.method_checks import METHOD_CHECKS
+from confide.testing.metric_checks import METRIC_CHECKS as METRIC_CHECKS
 from confide.testing.samples import describe as describe
 from confide.testing.samples import variants as variants
 
