@@ -119,7 +119,9 @@ def cases() -> dict[str, tuple[Callable[[], tuple[Tensor, Tensor]], dict[str, Co
     }
 
 
-def measure(contenders: dict[str, Contender], data: tuple[Tensor, Tensor], rounds: int) -> dict[str, tuple[float, float]]:
+def measure(
+    contenders: dict[str, Contender], data: tuple[Tensor, Tensor], rounds: int
+) -> dict[str, tuple[float, float]]:
     """Median ratio to the first contender, and median milliseconds."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds + 1):
