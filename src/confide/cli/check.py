@@ -146,7 +146,7 @@ def _tell(what: str, where: object) -> None:
 def _parts(data: dict[str, Any]) -> Iterator[RenderableType]:
     for compared in data["comparisons"]:
         yield Text(f"{compared['a']} to {compared['b']}: {compared['headline']}", "bold")
-        yield _changes(compared)
+        yield _changes(compared, {row["key"]: row["metric"] for row in data["checks"][0]["result"]["metrics"]})
         yield ""
     for check in data["checks"]:
         result = check["result"]
@@ -197,10 +197,10 @@ def _groups(rows: Sequence[dict[str, Any]]) -> Table:
     return page
 
 
-def _changes(compared: dict[str, Any]) -> Table:
-    page = _table("", "before", "after", "change", "95 % interval", "")
+def _changes(compared: dict[str, Any], names: dict[str, str]) -> Table:
+    page = _table("Metric", "first", "second", "change", "95 % interval", "")
     for row in compared["changes"]:
         page.add_row(
-            row["key"], measured(row["a"]), measured(row["b"]), change_words(row), interval(row), row["verdict"]
+            names[row["key"]], measured(row["a"]), measured(row["b"]), change_words(row), interval(row), row["verdict"]
         )
     return page

@@ -25,12 +25,21 @@ class Misses:
         counts = labels.sum(1) > 0 if labels.is_floating_point() else labels != self.ignore_index
         guess = scores.max(1).indices
         wrong = ((guess != truth) & counts).nonzero().squeeze(1)
-        z = scores[wrong].double()
-        confidence = z.amax(1) if inputs == "probs" else (z - z.logsumexp(1, keepdim=True)).amax(1).exp()
-        best = torch.sort(confidence, descending=True, stable=True).indices[:MOST]
-        found = zip(confidence[best].tolist(), wrong[best].tolist(), strict=True)
+        odds = _odds(scores[wrong], guess[wrong], inputs)
+        best = torch.sort(odds, stable=True).indices[:MOST]
+        confidence = 1 / (1 + odds[best].double())
+        found = zip(confidence.tolist(), wrong[best].tolist(), strict=True)
         self.kept += [_row(names[i], c, int(truth[i]), int(guess[i])) for c, i in found]
         self.kept = sorted(self.kept, key=lambda row: -row["confidence"])[:MOST]
+
+
+def _odds(scores: Tensor, guess: Tensor, inputs: str) -> Tensor:
+    """The probability of all other classes over that of the predicted one: it still tells apart what rounds to 1."""
+    z = scores.float() if scores.element_size() < 4 else scores
+    top = z.gather(1, guess[:, None])
+    if inputs == "probs":
+        return (1 - top.squeeze(1)) / top.squeeze(1)
+    return (z - top).exp_().scatter_(1, guess[:, None], 0.0).sum(1)
 
 
 def _row(name: Any, confidence: float, label: int, predicted: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from confide.report.check import tables
 from confide.report.check.maps import Case
 from confide.report.check.markup import Content, Safe, join, tag
 from confide.report.check.numbers import Curve, Figure, Reliability, Shares, figures
-from confide.report.check.svg import draw
+from confide.report.check.svg import draw, peak
 from confide.report.check.words import measured, percent, taken_for, title
 
 Data = Mapping[str, Any]
@@ -93,10 +93,10 @@ def _quiet(words: str) -> Safe:
 
 
 def _comparisons(data: Data) -> Iterator[Safe]:
-    for one in data["comparisons"]:
+    for one, check in zip(data["comparisons"], data["checks"][1:], strict=True):
         words = [tag("h3", one["headline"])] if len(data["comparisons"]) > 1 else []
         yield _section(
-            f"From {one['a']} to {one['b']}", *words, tables.changes(one), tag("p", one["note"], class_="quiet")
+            f"From {one['a']} to {one['b']}", *words, tables.changes(one, check), tag("p", one["note"], class_="quiet")
         )
 
 
@@ -128,15 +128,16 @@ def _numbers(checks: Sequence[Data]) -> Iterator[Safe]:
         return
     yield _section("Numbers", table)
     for name in names:
-        panels = [_figure(name, one[name], named=True) for one in drawn if name in one]
+        alike = [one[name] for one in drawn if name in one]
+        panels = [_figure(name, figure, named=True, top=max(map(peak, alike))) for figure in alike]
         yield _section(NAMES[name], tag("p", SAYS[name], class_="quiet"), tag("div", *panels, class_="panels"))
 
 
-def _figure(name: str, figure: Figure, named: bool = False) -> Safe:
+def _figure(name: str, figure: Figure, named: bool = False, top: float | None = None) -> Safe:
     head = tag("b", figure.title if named else NAMES[name])
     words = _summary(figure)
     says = None if named else tag("p", SAYS[name], class_="quiet")
-    return tag("figure", tag("figcaption", head, f" · {words}" if words else None), draw(figure), says)
+    return tag("figure", tag("figcaption", head, f" · {words}" if words else None), draw(figure, top), says)
 
 
 def _summary(figure: Figure) -> str:

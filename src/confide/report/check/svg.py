@@ -15,13 +15,21 @@ SQUARE, FLAT, STRIP = 300.0, 210.0, 44.0  # heights of planes
 LINE, NAMES, LONGEST = 22.0, 120.0, 19  # of a dot plot: height of a line, width of names, their letters
 
 
-def draw(figure: Figure) -> Safe:
-    """Any of the figures."""
+def draw(figure: Figure, top: float | None = None) -> Safe:
+    """Any of the figures; `top` is what an upright axis of free length must reach."""
     if isinstance(figure, Reliability):
         return _reliability(figure)
-    if isinstance(figure, Shares):
-        return _shares(figure)
-    return _curve(figure) if isinstance(figure, Curve) else _dots(figure)
+    if isinstance(figure, Dots):
+        return _dots(figure)
+    highest = rising(top or peak(figure))[-1]
+    return _shares(figure, highest) if isinstance(figure, Shares) else _curve(figure, highest)
+
+
+def peak(figure: Figure) -> float:
+    """The largest value on an upright axis of free length."""
+    values = [share for *_, share in figure.bars] if isinstance(figure, Shares) else []
+    values += [risk for _, risk, _ in figure.points] if isinstance(figure, Curve) else []
+    return max(values, default=0.0) or 1.0
 
 
 def _reliability(figure: Reliability) -> Safe:
@@ -73,9 +81,7 @@ def _count(bar: Bar, top: float, highest: float) -> tuple[Safe, Safe]:
     return rect, tag("text", compact(bar.count), class_="tiny", x=x + width / 2, y=top + STRIP - height - 3)
 
 
-def _shares(figure: Shares) -> Safe:
-    highest = max((share for *_, share in figure.bars), default=0.0) or 1.0
-    top = rising(highest)[-1]
+def _shares(figure: Shares, top: float) -> Safe:
     marks = []
     for lower, upper, count, share in figure.bars:
         height, x, width = FLAT * share / top, _x(lower), _x(upper) - _x(lower)
@@ -110,8 +116,7 @@ def _rule(at: float | None, name: str, y: float, kind: str) -> list[Safe]:
     return [line, tag("text", f"{name} {percent(at)}", class_=f"note {end}", x=x + (-6 if end == "end" else 6), y=y)]
 
 
-def _curve(figure: Curve) -> Safe:
-    top = rising(max((risk for _, risk, _ in figure.points), default=0.0) or 1.0)[-1]
+def _curve(figure: Curve, top: float) -> Safe:
     places = [(_x(coverage), TOP + FLAT * (1 - risk / top)) for coverage, risk, _ in figure.points]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     area = f"{LEFT:.1f},{TOP + FLAT:.1f} {line} {places[-1][0]:.1f},{TOP + FLAT:.1f}" if places else ""

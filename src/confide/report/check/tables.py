@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confide.report.check.advice import class_title
-from confide.report.check.markup import Content, Safe, join, tag
+from confide.report.check.markup import Safe, tag
 from confide.report.check.words import NOTHING, interval, measured, signed
 
 Data = Mapping[str, Any]
@@ -21,12 +21,10 @@ MOST = 2000  # classes listed
 
 def metrics(checks: Sequence[Data]) -> Safe:
     """Every metric of every input, by kind."""
-    several = len(checks) > 1
-    heads: list[Content] = [tag("th", "Metric", scope="col")]
-    for check in checks:
-        name = tag("small", check["name"]) if several else None
-        heads += [tag("th", join(name, tag("br") if several else None, "Value"), scope="col")]
-        heads += [tag("th", words, scope="col") for words in ("95 % interval", "By chance")]
+    heads = [tag("th", "Metric", scope="col")]
+    heads += [tag("th", words, scope="col") for _ in checks for words in ("Value", "95 % interval", "By chance")]
+    above = [tag("th", ""), *(tag("th", check["name"], colspan="3", scope="colgroup") for check in checks)]
+    head = tag("thead", tag("tr", *above, class_="above") if len(checks) > 1 else None, tag("tr", *heads))
     rows: list[Safe] = []
     kind = ""
     for lines in zip(*(check["result"]["metrics"] for check in checks), strict=True):
@@ -34,7 +32,7 @@ def metrics(checks: Sequence[Data]) -> Safe:
             kind = lines[0]["kind"]
             rows.append(tag("tr", tag("td", KINDS[kind], colspan=str(1 + 3 * len(checks))), class_="kind"))
         rows.append(_metric(lines))
-    return scroll(tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), id="metrics"))
+    return scroll(tag("table", head, tag("tbody", *rows), id="metrics"))
 
 
 def _metric(lines: Sequence[Data]) -> Safe:
@@ -46,12 +44,13 @@ def _metric(lines: Sequence[Data]) -> Safe:
     return tag("tr", *cells, data_key=lines[0]["key"])
 
 
-def changes(compared: Data) -> Safe:
-    """Paired differences."""
+def changes(compared: Data, check: Data) -> Safe:
+    """Paired differences; the other input has the names of the metrics."""
+    names = {row["key"]: row["metric"] for row in check["result"]["metrics"]}
     rows = [
         tag(
             "tr",
-            tag("td", row["key"]),
+            tag("td", names[row["key"]]),
             *(number(row[key]) for key in ("a", "b")),
             number(row["difference"], signed(row["difference"])),
             tag("td", interval(row), class_="interval"),
@@ -124,7 +123,7 @@ def misses(check: Data) -> Safe:
         tag(
             "tr",
             tag("td", str(row["row"])),
-            number(row["confidence"]),
+            number(row["confidence"], measured(row["confidence"], 6)),
             *(tag("td", class_title(row[key], names), data_v=str(row[key])) for key in ("predicted", "label")),
         )
         for row in check["misses"]
