@@ -1,13 +1,21 @@
 # make demo   train, compare and draw on real data, in under two minutes
 # make test   all tests
 # make check  format, lint, types, layers
+<<<<<<< HEAD
 # make docs   write the page and the picture of every method anew
 # make bench  time and memory of every loss beside torch's cross-entropy; bench-peers: beside other libraries, too
+=======
+# make bench  time of losses and metrics beside plain torch; bench-peers, test-peers: beside other libraries, too
+>>>>>>> metrics
 
 PYTHON ?= python3
 BIN := .venv/bin
 
+<<<<<<< HEAD
 .PHONY: demo test check format docs bench bench-peers clean
+=======
+.PHONY: demo test test-peers check format bench bench-peers clean
+>>>>>>> metrics
 
 demo: .venv/demo
 	$(BIN)/confide demo
@@ -30,9 +38,14 @@ docs: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/metrics.py
 
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python benchmarks/losses.py --peers
+	.venv-peers/bin/python benchmarks/metrics.py --peers
+
+test-peers: .venv-peers/ready
+	.venv-peers/bin/python -m pytest tests/metrics/test_metric_peers.py
 
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cli,plots]'
@@ -50,7 +63,8 @@ bench-peers: .venv-peers/ready
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install --quiet --constraint constraints.txt --editable '.[cli,plots]' \
 		monai==1.6.1 kornia==0.9.0 label-relaxation==0.2.1 timm==1.0.31 torchvision==0.28.0 \
-		torch-uncertainty==0.13.0 lightning scikit-learn
+		torch-uncertainty==0.13.0 lightning scikit-learn netcal==1.4.0 relplot==1.0.3 torchmetrics==1.9.0 \
+		uncertainty-calibration==0.1.4 pytest hypothesis
 	touch $@
 
 clean:

@@ -148,3 +148,19 @@ def test_before_any_data():
 def test_each_metric_says_what_it_is(kind):
     assert kind.definition.endswith(".")
     assert eval(repr(kind()), {kind.__name__: kind}).settings() == kind().settings()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_classes_are_counted_as_few_are(dtype):
+    """With many classes the first bin holds what the others do not; the sums are those of counting every one."""
+    from confide.metrics.classes import _cells, _mostly_low, tally_of
+
+    z = 3 * torch.randn(500, 60, generator=torch.Generator().manual_seed(0)).to(dtype)
+    p = torch.cat((z.softmax(1), torch.eye(60, dtype=dtype), torch.full((1, 60), 1 / 60, dtype=dtype)))
+    p[-1, :15] = 1 / 15
+    for bins in (2, 10, 15, 20):
+        items = Items(p, torch.zeros(len(p), dtype=torch.int64), 1, probs=True)
+        count, total = _mostly_low(items, bins)
+        wanted = tally_of(*_cells(items, bins), 60 * bins)
+        assert torch.equal(count, wanted[0])
+        assert total.units() == wanted[1].units()

@@ -15,7 +15,7 @@ from confide.metrics.items import Items
 from confide.metrics.metric import Metric, Options
 from confide.metrics.norms import mean_absolute
 from confide.metrics.ranked import BRIEF, cluster_gaps, top_ranks
-from confide.metrics.ranks import Ranks, Steps
+from confide.metrics.ranks import Ranks
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -57,7 +57,7 @@ class AdaptiveECE(Metric[Ranks]):
     def value(self, stats: Ranks) -> float:
         if not stats.n():
             return float("nan")
-        found = self._bars(stats.steps())
+        found = self._bars(stats)
         return float((found.share * np.abs(found.gap)).sum())
 
     def blank(self, classes: int) -> Ranks:
@@ -66,7 +66,7 @@ class AdaptiveECE(Metric[Ranks]):
     def span(self, stats: Ranks, clusters: list[Ranks]) -> Span:
         if not stats.n():
             return Span()
-        found = self._bars(stats.steps())
+        found = self._bars(stats)
         return gaps_span(found, cluster_gaps(clusters, found), mean_absolute)
 
     def bins(self) -> list[Bin]:
@@ -83,5 +83,6 @@ class AdaptiveECE(Metric[Ranks]):
             )
         ]
 
-    def _bars(self, steps: Steps) -> Bars:
-        return bars(steps, TIES[self.ties](steps, self.bin_count), self.bin_count, steps.total)
+    def _bars(self, stats: Ranks) -> Bars:
+        steps = stats.steps()
+        return bars(steps, TIES[self.ties](steps, self.bin_count), self.bin_count, stats.effective())

@@ -47,7 +47,7 @@ class DebiasedECE(Metric[Ranks]):
     def value(self, stats: Ranks) -> float:
         if not stats.n():
             return float("nan")
-        found = self._bars(stats)
+        found = self._bars(stats, stats.steps().total)  # a row of weight 2 counts as two
         noise = found.accuracy * (1 - found.accuracy)
         return float(_root(found.share, found.gap, noise, found.count))
 
@@ -57,7 +57,7 @@ class DebiasedECE(Metric[Ranks]):
     def span(self, stats: Ranks, clusters: list[Ranks]) -> Span:
         if not stats.n():
             return Span()
-        found = self._bars(stats)
+        found = self._bars(stats, stats.effective())
 
         def debiased(share: Array, gap: Array, count: Array) -> Array:
             accuracy = np.clip(found.confidence - gap, 0, 1)
@@ -65,9 +65,9 @@ class DebiasedECE(Metric[Ranks]):
 
         return gaps_span(found, cluster_gaps(clusters, found), debiased)
 
-    def _bars(self, stats: Ranks) -> Bars:
+    def _bars(self, stats: Ranks, rows: float) -> Bars:
         steps = stats.steps()
-        return bars(steps, together(steps, self.bin_count), self.bin_count, steps.total)
+        return bars(steps, together(steps, self.bin_count), self.bin_count, rows)
 
 
 def _root(share: Array, gap: Array, noise: Array, count: Array) -> Array:

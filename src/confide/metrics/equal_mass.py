@@ -43,14 +43,15 @@ def released(steps: Steps, bins: int) -> Index:
 
 
 def bars(steps: Steps, place: Index, bins: int, rows: float) -> Bars:
-    """The sums of each bin. Shares are of all rows, also of those that no bin holds."""
+    """The sums of each bin; `rows` are those that count alike. Shares are of all rows, also of those in no bin."""
     held = place >= 0
     mass, hits, confidence = (
         np.bincount(place[held], x[held], bins).astype(np.float64)
         for x in (steps.mass, steps.hits, steps.mass * steps.score)
     )
     safe = np.where(mass > 0, mass, 1.0)
-    return Bars(mass, mass, hits / safe, confidence / safe, rows, steps.total)
+    count = mass * rows / max(steps.total, 1e-300)
+    return Bars(count, mass, hits / safe, confidence / safe, rows, steps.total)
 
 
 def limits(steps: Steps, place: Index, bins: int) -> list[float]:

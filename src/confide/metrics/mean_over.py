@@ -20,7 +20,7 @@ from confide.metrics.layout import Side
 from confide.metrics.means import mean_of
 from confide.metrics.metric import Metric
 
-MILLION = 1 << 20  # the unit of weights: exact, and billions of rows do not overflow
+UNIT = 1 << 12  # rows a weight of 1 stands for: large images do not overflow, small ones keep their digits
 
 
 class MeanOver(Metric[Mean]):
@@ -99,5 +99,5 @@ class MeanOver(Metric[Mean]):
         stats, _ = self.metric._measure(input, target, side)
         value = self.metric.value(stats)
         known = torch.tensor([not math.isnan(value)])
-        weight = torch.tensor([stats.n() / MILLION], dtype=torch.float64) if self.weighted else None
+        weight = torch.tensor([stats.n() / UNIT], dtype=torch.float64) if self.weighted else None
         return Mean.of(torch.tensor([value], dtype=torch.float64).nan_to_num(0.0), known, weight)

@@ -93,9 +93,10 @@ class Ranks(Stats):
     def n(self) -> int:
         return self.grid.n() if self.grid.count.dim() == 1 else int(self.grid.square.whole)
 
-    def entries(self) -> int:
-        """How many scores were added."""
-        return int(self.grid.count.sum())
+    def effective(self) -> float:
+        """So many rows of equal weight would be as informative."""
+        square = float(self.grid.square.float())
+        return float(self.grid.mass.float().sum()) ** 2 / square if square else 0.0
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
