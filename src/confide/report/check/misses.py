@@ -23,23 +23,29 @@ class Misses:
         """Rows (n, C) with labels (n,), or (n, C) if soft; each has a name."""
         truth = labels.argmax(1) if labels.is_floating_point() else labels
         counts = labels.sum(1) > 0 if labels.is_floating_point() else labels != self.ignore_index
-        guess = scores.max(1).indices
-        wrong = ((guess != truth) & counts).nonzero().squeeze(1)
-        odds = _odds(scores[wrong], guess[wrong], inputs)
+        peak, own = scores.amax(1), scores.gather(1, truth.clamp(0, scores.shape[1] - 1)[:, None])[:, 0]
+        wrong = ((own != peak) & counts).nonzero().squeeze(1)
+        odds, wrong = _odds(scores, peak, wrong, inputs)
         best = torch.sort(odds, stable=True).indices[:MOST]
-        confidence = 1 / (1 + odds[best].double())
-        found = zip(confidence.tolist(), wrong[best].tolist(), strict=True)
-        self.kept += [_row(names[i], c, int(truth[i]), int(guess[i])) for c, i in found]
+        for odd, row in zip(odds[best].tolist(), wrong[best].tolist(), strict=True):
+            self.kept.append(_row(names[row], 1 / (1 + odd), int(truth[row]), int(scores[row].argmax())))
         self.kept = sorted(self.kept, key=lambda row: -row["confidence"])[:MOST]
 
 
-def _odds(scores: Tensor, guess: Tensor, inputs: str) -> Tensor:
-    """The probability of all other classes over that of the predicted one: it still tells apart what rounds to 1."""
-    z = scores.float() if scores.element_size() < 4 else scores
-    top = z.gather(1, guess[:, None])
-    if inputs == "probs":
-        return (1 - top.squeeze(1)) / top.squeeze(1)
-    return (z - top).exp_().scatter_(1, guess[:, None], 0.0).sum(1)
+def _odds(scores: Tensor, peak: Tensor, rows: Tensor, inputs: str) -> tuple[Tensor, Tensor]:
+    """The probability of all other classes over that of the predicted one, and the rows it is of, the surest at least.
+
+    It tells apart what rounds to a confidence of 1; so fine a sum is only made where a plain one says that it matters.
+    """
+    if inputs == "probs" or not len(rows):
+        top = peak[rows].double()
+        return (1 - top) / top, rows
+    z = scores[rows].float() if scores.element_size() < 4 else scores[rows]
+    z = z - peak[rows, None].to(z.dtype)
+    rough = z.float().exp_().sum(1)
+    limit = rough.kthvalue(min(MOST, len(rows))).values * (1 + 1e-5)
+    near = rough <= limit
+    return z[near].double().exp_().sum(1) - 1, rows[near]
 
 
 def _row(name: Any, confidence: float, label: int, predicted: int) -> dict[str, Any]:
