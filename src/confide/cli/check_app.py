@@ -38,53 +38,68 @@ MERGE_EXAMPLES = """\
 """
 
 
+Inputs = Annotated[
+    list[Path], typer.Argument(metavar="PREDS...", help="A file or folder of predictions, or saved statistics.")
+]
+Groups = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Also by the values of this column; may be repeated.")
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="What is independent, such as a patient: intervals are by its values. \\[default: rows; of pixels, "
+        "images]",
+    ),
+]
+Ignored = Annotated[int | None, typer.Option(help="Label of what to leave out.")]
+Region = Annotated[str, typer.Option(help="Pixels to look at: all, foreground, boundary:3, class:2.")]
+Kind = Annotated[
+    str | None, typer.Option(metavar="logits|probs", help="What the scores are, if name and content leave it open.")
+]
+Axis = Annotated[int | None, typer.Option(help="The class axis, if the labels' shape leaves it open.")]
+Scores = Annotated[str | None, typer.Option(metavar="NAME", help="The array of scores, if several could be.")]
+Labels = Annotated[str | None, typer.Option(metavar="NAME", help="The array of labels.")]
+LabelsFrom = Annotated[
+    Path | None, typer.Option(metavar="PATH", help="A file or folder with the labels, if they are elsewhere.")
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="All numbers as JSON; - prints them.")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="One page that holds everything: .html.")]
+Save = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The statistics, small files that confide merge adds up.")
+]
+Figures = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Every figure as .svg, .pdf and .png into this folder.")
+]
+Images = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Pictures for the report's maps, named like the cases.")
+]
+Cases = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Show maps of this case, not of the worst; repeatable.")
+]
+FailIf = Annotated[
+    str | None, typer.Option(metavar="CONDITION", help="Exit code 1 if this holds, such as 'ece_low > 0.03'.")
+]
+
+
 def check(
-    predictions: Annotated[
-        list[Path], typer.Argument(metavar="PREDS...", help="A file or folder of predictions, or saved statistics.")
-    ],
-    group: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Also by the values of this column; may be repeated.")
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="What is independent, such as a patient: intervals are by its values. \\[default: rows; of pixels, "
-            "images]",
-        ),
-    ] = None,
-    ignore_index: Annotated[int | None, typer.Option(help="Label of what to leave out.")] = None,
-    region: Annotated[str, typer.Option(help="Pixels to look at: all, foreground, boundary:3, class:2.")] = "all",
-    inputs: Annotated[
-        str | None, typer.Option(metavar="logits|probs", help="What the scores are, if name and content leave it open.")
-    ] = None,
-    dim: Annotated[int | None, typer.Option(help="The class axis, if the labels' shape leaves it open.")] = None,
-    scores: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The array of scores, if several could be.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(metavar="NAME", help="The array of labels.")] = None,
-    labels_from: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A file or folder with the labels, if they are elsewhere.")
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="All numbers as JSON; - prints them.")
-    ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="One page that holds everything: .html.")] = None,
-    save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The statistics, a few kilobytes that confide merge adds up.")
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Every figure as .svg, .pdf and .png into this folder.")
-    ] = None,
-    images: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Pictures for the report's maps, named like the cases.")
-    ] = None,
-    case: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Show maps of this case, not of the worst; repeatable.")
-    ] = None,
-    fail_if: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="Exit code 1 if this holds, such as 'ece_low > 0.03'.")
-    ] = None,
+    predictions: Inputs,
+    group: Groups = None,
+    unit: Unit = None,
+    ignore_index: Ignored = None,
+    region: Region = "all",
+    inputs: Kind = None,
+    dim: Axis = None,
+    scores: Scores = None,
+    labels: Labels = None,
+    labels_from: LabelsFrom = None,
+    json: Json = None,
+    report: Report = None,
+    save: Save = None,
+    figures: Figures = None,
+    images: Images = None,
+    case: Cases = None,
+    fail_if: FailIf = None,
 ) -> None:
     """Judge; CHECK says how."""
     from confide.cli import check as page

@@ -42,7 +42,7 @@ def _odds(scores: Tensor, peak: Tensor, rows: Tensor, inputs: str) -> tuple[Tens
         return (1 - top) / top, rows
     z = scores[rows].float() if scores.element_size() < 4 else scores[rows]
     z = z - peak[rows, None].to(z.dtype)
-    rough = z.float().exp_().sum(1)
+    rough = z.float().exp().sum(1)
     limit = rough.kthvalue(min(MOST, len(rows))).values * (1 + 1e-5)
     near = rough <= limit
     return z[near].double().exp_().sum(1) - 1, rows[near]
