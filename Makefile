@@ -1,27 +1,20 @@
 # make demo   train, compare and draw on real data, in under two minutes
 # make test   all tests
 # make check  format, lint, types, layers
-<<<<<<< HEAD
 # make docs   write the page and the picture of every method anew
-# make bench  time and memory of every loss beside torch's cross-entropy; bench-peers: beside other libraries, too
-=======
 # make bench  time of losses and metrics beside plain torch; bench-peers, test-peers: beside other libraries, too
->>>>>>> metrics
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-<<<<<<< HEAD
-.PHONY: demo test check format docs bench bench-peers clean
-=======
-.PHONY: demo test test-peers check format bench bench-peers clean
->>>>>>> metrics
+.PHONY: demo test test-peers check format docs bench bench-peers clean
 
 demo: .venv/demo
 	$(BIN)/confide demo
 
+# One thread in each of two processes: the tensors of tests are too small to share.
 test: .venv/dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: .venv/dev
 	$(BIN)/ruff format --check

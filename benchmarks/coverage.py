@@ -87,11 +87,12 @@ def coverage(kind: int, calibrated: bool, n: int, models: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=500)
+    parser.add_argument("--metrics", nargs="*", default=[metric.__name__ for metric, _ in METRICS])
     parser.add_argument("--sizes", type=int, nargs="*", default=[200, 1000, 5000])
     args = parser.parse_args()
     print(f"share of {args.models} models of each kind whose 95 % interval holds the truth")
     for kind, (metric, _) in enumerate(METRICS):
-        for n in args.sizes:
+        for n in args.sizes if metric.__name__ in args.metrics else []:
             both = [coverage(kind, calibrated, n, args.models) for calibrated in (True, False)]
             print(
                 f"  {metric.__name__:<14} n = {n:<6} calibrated {both[0]:.3f}   miscalibrated {both[1]:.3f}", flush=True

@@ -140,6 +140,21 @@ def test_a_refused_batch_adds_nothing(data):
     assert found.result() == before
 
 
+def test_an_image_that_is_all_ignored_is_no_unit(data):
+    z, y = data
+    y = y.clone()
+    y[3] = -100
+    found = Audit(4)
+    found.update(z, y, unit=torch.arange(30), groups={"image": torch.arange(30), "site": SITES})
+    result = found.result()
+    assert result["units"]["count"] == 29
+    rows = {(row["column"], row["value"]): row for row in result["groups"]}
+    assert len(rows) == 32
+    assert rows["image", 3]["n"] == 0
+    assert rows["image", 3]["too_few"]
+    assert rows["site", "b"]["n"] == 14 * 30
+
+
 def test_before_any_data():
     result = Audit(3).result()
     assert result["verdict"]["headline"] == "No data."

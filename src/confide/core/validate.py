@@ -33,6 +33,8 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
 
 def check_weight(weight: Tensor | None) -> Tensor | None:
     """Return class weights as they are, unless they cannot be meant."""
+    if isinstance(weight, Tensor) and weight.requires_grad:
+        raise InputError("weight asks for a gradient, which class weights are not given: pass weight.detach()")
     if weight is None or (
         isinstance(weight, Tensor) and weight.dim() == 1 and bool(((weight >= 0) & weight.isfinite()).all())
     ):
@@ -40,8 +42,10 @@ def check_weight(weight: Tensor | None) -> Tensor | None:
     raise InputError(f"weight must be a tensor with one finite, non-negative number a class, got {weight}")
 
 
-def one_number(normalizer: float | Tensor, z: Tensor) -> Tensor:
+def divisor_of(normalizer: float | Tensor, reduction: str, z: Tensor) -> Tensor:
     """The caller's denominator as a tensor beside the logits, in float32 or wider."""
+    if reduction != "mean":
+        raise InputError(f"normalizer replaces the mean's denominator, but reduction={reduction!r}")
     wide = torch.promote_types(z.dtype, torch.float32)
     if not isinstance(normalizer, Tensor):
         if not isinstance(normalizer, (int, float)) or not 0 <= normalizer < math.inf:

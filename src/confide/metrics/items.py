@@ -112,7 +112,7 @@ class Items:
 
     def take(self, chosen: Tensor) -> Items:
         """Some of the rows, with what has been read off them."""
-        along = 1 - self.axis
+        along, chosen = 1 - self.axis, chosen.to(self.x.device)
         soft = None if self.soft is None else self.soft.index_select(along, chosen)
         weight = None if self.weight is None else self.weight[chosen]
         x = self.x.index_select(along, chosen)

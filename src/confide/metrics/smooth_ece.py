@@ -14,7 +14,7 @@ from confide.metrics.ranks import steps_of
 POINTS = 4001  # of the mesh on [0, 1]
 LEAST = 1e-3  # the narrowest kernel
 HALVINGS = 10  # of the search for the width, as in the authors' code
-COARSE, WIDTHS = 60, 24  # cells and kernel widths of the interval
+COARSE, WIDTHS = 60, 16  # cells and kernel widths of the interval
 
 
 class SmoothECE(Metric[Histogram]):

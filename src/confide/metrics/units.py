@@ -33,12 +33,13 @@ class Units:
         return cls(tuple(names.tolist()), torch.from_numpy(codes.reshape(array.shape).astype(np.int64)))
 
     def crossed(self, other: Units) -> Units:
-        """Pairs of names. Entries may be one a sample on one side and one a row on the other."""
+        """Tuples of names, each with one of `other` behind. Entries may be one a sample here and one a row there."""
         mine, theirs = self.codes, other.codes
         axes = max(mine.dim(), theirs.dim())
         mine, theirs = (x.reshape(*x.shape, *[1] * (axes - x.dim())) for x in (mine, theirs))
         pairs, codes = torch.unique(mine * len(other.names) + theirs, return_inverse=True)
-        names = tuple((self.names[i // len(other.names)], other.names[i % len(other.names)]) for i in pairs.tolist())
+        count = len(other.names)
+        names = tuple((*self.names[i // count], other.names[i % count]) for i in pairs.tolist())
         return Units(names, codes)
 
     def slots(self) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -95,9 +95,8 @@ class Audit:
         ids = None if sample_id is None else Units.of(sample_id)
         valid, units = fresh_rows(valid, ids, self._seen), None if unit is None else Units.of(unit)
         batch = self._empty()
-        batch._add_pieces(input, target, Side(sample_weight, valid, units))
-        for column, values in (groups or {}).items():
-            batch._add_groups(input, target, column, Units.of(values), Side(sample_weight, valid, units))
+        columns = {column: Units.of(values) for column, values in (groups or {}).items()}
+        batch._add_pieces(input, target, Side(sample_weight, valid, units), columns)
         self._take_in(batch)
         self.dense |= target.dim() > (2 if target.is_floating_point() else 1)
         self._seen |= set() if ids is None else set(ids.names)
@@ -158,34 +157,46 @@ class Audit:
         gather.add_clusters(self.groups, other.groups)
         gather.add_clusters(self.group_clusters, other.group_clusters)
 
-    def _add_pieces(self, input: Tensor, target: Tensor, side: Side) -> None:
-        for piece, codes in items(input, target, self._door, side):
+    def _add_pieces(self, input: Tensor, target: Tensor, side: Side, columns: Mapping[str, Units]) -> None:
+        """Add up the rows of each unit and group apart, so that every row is read once."""
+        marks = [*([] if side.unit is None else [side.unit]), *columns.values()]
+        names = _crossed(marks)
+        for piece, codes in items(input, target, self._door, Side(side.sample_weight, side.valid, names)):
             if piece.classes != self.classes:
                 raise InputError(f"Audit(classes={self.classes}) was given {piece.classes} classes")
-            self.sums = self.sums.to(piece.x.device) + Whole.of(piece, self.bins)
-            for name, own in _split(piece, codes, side.unit, self.bins):
-                gather.add_clusters(self.units, {name: own.part(self.bins)})
-                gather.add_clusters(self.clusters, {slot_of(name): own.brief()})
+            for name, own in _split(piece, codes, names, self.bins):
+                self.sums = self.sums.to(piece.x.device) + own
+                self._add_part(own, name, side.unit is not None, columns)
 
-    def _add_groups(self, input: Tensor, target: Tensor, column: str, values: Units, side: Side) -> None:
-        """One more look at the rows, by the values of a column and the units in them."""
-        both = values if side.unit is None else values.crossed(side.unit)
-        for piece, codes in items(input, target, self._door, Side(side.sample_weight, side.valid, both)):
-            for name, own in _split(piece, codes, both, self.bins):
-                value, unit = name if isinstance(name, tuple) else (name, None)
-                gather.add_clusters(self.groups, {(column, value): own.part(self.bins)})
-                if unit is not None:
-                    place = (column, value), slot_of(unit)
-                    gather.add_clusters(self.group_clusters, {place: own.part(self.bins)})
+    def _add_part(self, own: Whole, name: tuple[Name, ...], unit: bool, columns: Iterable[str]) -> None:
+        """File sums under their unit, which comes first in the name, and under their groups."""
+        part, known = own.part(self.bins), unit and own.top.n() > 0
+        if known:
+            gather.add_clusters(self.units, {name[0]: part})
+            gather.add_clusters(self.clusters, {slot_of(name[0]): own.brief()})
+        for place in zip(columns, name[1:] if unit else name, strict=True):
+            gather.add_clusters(self.groups, {place: part})
+            if known:
+                gather.add_clusters(self.group_clusters, {(place, slot_of(name[0])): part})
 
 
-def _split(piece: Items, codes: Tensor | None, units: Units | None, bins: int) -> Iterator[tuple[Any, Whole]]:
-    """The sums of each unit that has rows in a piece."""
-    if codes is None or units is None:
+def _crossed(marks: Sequence[Units]) -> Units | None:
+    """Every combination of names that occurs, as tuples."""
+    if not marks:
+        return None
+    found = Units(tuple((name,) for name in marks[0].names), marks[0].codes)
+    for other in marks[1:]:
+        found = found.crossed(other)
+    return found
+
+
+def _split(piece: Items, codes: Tensor | None, names: Units | None, bins: int) -> Iterator[tuple[Any, Whole]]:
+    """The sums of each combination of names that has rows in a piece."""
+    if codes is None or names is None:
+        yield (), Whole.of(piece, bins)
         return
     for code, rows in ranges(codes):
-        own = Whole.of(piece.take(rows.to(piece.x.device)), bins)
-        yield units.names[code], own
+        yield names.names[code], Whole.of(piece if len(rows) == len(piece) else piece.take(rows), bins)
 
 
 def _gathered(tables: Any, group: Group) -> list[Any]:
