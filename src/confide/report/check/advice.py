@@ -49,8 +49,8 @@ def _classes(result: dict[str, Any], class_names: Sequence[str]) -> Iterator[str
         more = "more" if gap > 0 else "less"
         yield (
             f"Class {class_title(worst['class'], class_names)} gets {100 * abs(gap):.1f} points {more} probability "
-            f"than it occurs ({100 * worst['probability']:.1f} % for {100 * worst['frequency']:.1f} %): was it as "
-            "frequent in training?"
+            f"than it occurs ({100 * worst['probability']:.1f} % for {100 * worst['frequency']:.1f} %): see what "
+            "it is taken for, and whether training showed it as often."
         )
 
 

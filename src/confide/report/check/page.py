@@ -161,7 +161,7 @@ def _maps(cases: Sequence[Case]) -> Iterator[Safe]:
             class_="quiet",
         ),
     ]
-    blocks = [tag("div", tag("h3", case.title), _quiet(case.words), _row(case)) for case in cases]
+    blocks = [tag("div", tag("h3", case.title), _quiet(case.words), _row(case), class_="case") for case in cases]
     yield _section("Maps", *ramp, *blocks)
 
 
