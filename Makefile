@@ -1,13 +1,14 @@
 # make demo   train, compare and draw on real data, in under two minutes
 # make test   all tests
 # make check  format, lint, types, layers
-# make docs   write the page and the picture of every method anew
+# make docs   write the pages of all methods and calibrators anew
 # make bench  time of losses and metrics beside plain torch; bench-peers, test-peers: beside other libraries, too
+# make bench-posthoc  fit time and NLL of every calibrator beside other libraries
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-peers check format docs bench bench-peers clean
+.PHONY: demo test test-peers check format docs bench bench-peers bench-posthoc clean
 
 demo: .venv/demo
 	$(BIN)/confide demo
@@ -28,6 +29,7 @@ format: .venv/dev
 
 docs: .venv/dev
 	$(BIN)/python scripts/make_method_pages.py
+	$(BIN)/python scripts/make_calibrator_page.py
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/losses.py
@@ -39,6 +41,9 @@ bench-peers: .venv-peers/ready
 
 test-peers: .venv-peers/ready
 	.venv-peers/bin/python -m pytest tests/metrics/test_metric_peers.py
+
+bench-posthoc: .venv-posthoc-peers/ready
+	OMP_NUM_THREADS=1 .venv-posthoc-peers/bin/python benchmarks/posthoc.py
 
 .venv/demo: pyproject.toml constraints.txt | .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cli,plots]'
@@ -60,5 +65,11 @@ test-peers: .venv-peers/ready
 		uncertainty-calibration==0.1.4 pytest hypothesis
 	touch $@
 
+.venv-posthoc-peers/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-posthoc-peers
+	.venv-posthoc-peers/bin/pip install --quiet --constraint constraints.txt --editable '.[sklearn]' \
+		betacal==1.1.0 netcal==1.4.0 numba==0.68.1 probmetrics==1.3.0 venn-abers==1.5.4
+	touch $@
+
 clean:
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-peers .venv-posthoc-peers build dist .mypy_cache .ruff_cache .pytest_cache

@@ -31,11 +31,7 @@ MAKES = [
 
 
 def name(make):
-    return (
-        repr(make).split(".")[-1].rstrip(">")
-        if not isinstance(make, partial)
-        else f"{make.func.__name__}{make.keywords}"
-    )
+    return f"{make.func.__name__}{make.keywords}" if isinstance(make, partial) else make.__name__
 
 
 @pytest.mark.parametrize("check", METRIC_CHECKS, ids=lambda check: check.__name__)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from confide.cli import check_app
+from confide.cli.calibrate_app import app as calibrate_app
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -19,6 +20,8 @@ EXAMPLES = """\
 [green]confide doctor preds.npz[/green]      the traps in a file of predictions
 
 [green]confide suggest logits.npz[/green]    a margin for your data, from saved logits
+
+[green]confide calibrate compare val.npz test.npz[/green]    correct a trained network's confidence
 
 [green]confide demo[/green]                  train and compare five methods, in two minutes
 """
@@ -83,6 +86,7 @@ SEEDS, EPOCHS = 3, 40
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False, epilog=EXAMPLES
 )
+app.add_typer(calibrate_app, name="calibrate")
 
 
 def _print_version(wanted: bool) -> None:

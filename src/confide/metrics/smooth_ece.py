@@ -6,7 +6,7 @@ import numpy as np
 
 from confide.core.bins import CELLS, Histogram
 from confide.metrics.estimate import Span
-from confide.metrics.intervals import Array, bars_span
+from confide.metrics.intervals import Array, Bars, bars_span
 from confide.metrics.items import Items
 from confide.metrics.metric import Metric
 from confide.metrics.ranks import steps_of
@@ -14,7 +14,7 @@ from confide.metrics.ranks import steps_of
 POINTS = 4001  # of the mesh on [0, 1]
 LEAST = 1e-3  # the narrowest kernel
 HALVINGS = 10  # of the search for the width, as in the authors' code
-COARSE, WIDTHS = 60, 16  # cells and kernel widths of the interval
+COARSE, WIDTHS = 20, 20  # cells and kernel widths of the interval
 
 
 class SmoothECE(Metric[Histogram]):
@@ -51,7 +51,11 @@ class SmoothECE(Metric[Histogram]):
         return Histogram.blank(CELLS)
 
     def span(self, stats: Histogram, clusters: list[Histogram]) -> Span:
-        return bars_span(stats.fold(COARSE), clusters, _Coarse())
+        few, coarse = stats.fold(COARSE), _Coarse()
+        bars = Bars.of(few)
+        near = float(coarse(bars.share, bars.gap, bars.count))
+        scale = self.value(stats) / near if near > 0 else 1.0  # what coarse cells and widths make of it
+        return bars_span(few, clusters, lambda *draws: scale * coarse(*draws))
 
 
 def _spectrum(place: Array, gap: Array) -> Array:
@@ -72,7 +76,7 @@ def smoothed(spectrum: Array, width: float) -> float:
 
 
 class _Coarse:
-    """The same for many data sets at once: on 60 cells, at a few widths, between which it interpolates."""
+    """The same for many data sets at once: on 20 cells, at a few widths, between which it interpolates."""
 
     def __init__(self) -> None:
         self.widths = np.geomspace(2e-3, 1.0, WIDTHS)
