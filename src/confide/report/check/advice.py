@@ -20,13 +20,13 @@ def _direction(result: dict[str, Any]) -> Iterator[str]:
     direction = result["verdict"]["direction"]
     if direction == "over":
         yield (
-            "Lower the confidence: train with a margin (confide suggest proposes one for these logits), or divide the "
-            "logits by a temperature above 1 that is fitted on other data."
+            "Lower the confidence: divide the logits by a temperature above 1 that is fitted on other data (confide "
+            "calibrate), or train with a margin (confide suggest proposes one for these logits)."
         )
     elif direction == "under":
         yield (
-            "Raise the confidence: train with less label smoothing or a larger margin, or divide the logits by a "
-            "temperature below 1 that is fitted on other data."
+            "Raise the confidence: divide the logits by a temperature below 1 that is fitted on other data (confide "
+            "calibrate), or train with less label smoothing or a larger margin."
         )
     elif direction == "mixed":
         yield (

@@ -55,6 +55,8 @@ def write(data: dict[str, Any]) -> str:
 
 def _check(one: Gathered, hashed: bool) -> dict[str, Any]:
     result = one.audit.result()
+    if one.sample is not None and result["verdict"]["calibrated"] is False:
+        result["temperature"] = one.sample.judge(one.audit.inputs)
     return {
         "name": one.name,
         "path": str(one.path),

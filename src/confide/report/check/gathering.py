@@ -18,6 +18,7 @@ from confide.data.opening import open_predictions
 from confide.data.predictions import Chunk, Predictions
 from confide.metrics.audit.audit import Audit
 from confide.report.check.misses import Misses
+from confide.report.check.temperature import Sample
 
 TORCH_IGNORES = -100
 IDS = ("case", "id", "image_id", "image", "name", "file", "filename", "path", "key", "uid")
@@ -50,6 +51,7 @@ class Gathered:
     class_names: tuple[str, ...] = ()
     found: Predictions | None = None
     misses: Misses | None = None
+    sample: Sample | None = None
     unit: str = ""  # what the units are, in words
     pairing: Audit | None = None
     labels_digest: str = ""
@@ -99,6 +101,7 @@ def gather(found: Predictions, options: Options, tick: Tick = lambda _: None, pa
     ignored = TORCH_IGNORES if options.ignore_index is None else options.ignore_index
     made = Gathered(found.path, _audit(found, ignored, options.region), found.said, found.class_names, found)
     made.unit = _unit_words(found, options)
+    made.sample = None if found.soft else Sample(found.items, found.classes, ignored, options.region)
     made.misses = None if _dense(found) else Misses(ignored)
     made.pairing = _audit(found, ignored, options.region) if paired and not made.unit else None
     labels = hashlib.sha256()
@@ -147,6 +150,8 @@ def _take(made: Gathered, chunk: Chunk, options: Options) -> None:
     made.audit.update(chunk.scores, chunk.labels, unit=unit, groups=groups)
     if made.misses is not None:
         made.misses.observe(chunk.scores, chunk.labels, _names(made.found, chunk), made.found.inputs)
+    if made.sample is not None:
+        made.sample.observe(chunk.scores, chunk.labels)
     if made.pairing is not None:
         rows = torch.arange(len(chunk.labels)) + chunk.origin[0]
         made.pairing.update(chunk.scores, chunk.labels, unit=rows % BLOCKS)

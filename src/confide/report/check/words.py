@@ -48,11 +48,11 @@ def title(result: Mapping[str, Any]) -> str:
 
 
 def temperature(found: Mapping[str, Any] | None) -> str:
-    """Of {"value": T, "removes": the share of the ECE that T removes}, on rows on which it was not fitted."""
+    """Of what `Sample.judge` found."""
     if found is None:
         return ""
-    if found["removes"] <= 0:
-        return f"One temperature, T = {found['value']:.2f}, would not help."
+    if found["removes"] < 0.01:
+        return f"One temperature, T = {found['value']:.2f}, would not lower it."
     return f"One temperature, T = {found['value']:.2f}, would remove {100 * found['removes']:.0f} % of it."
 
 
