@@ -1,32 +1,135 @@
-"""What a data set looks like to the rest of confide: three parts and the names of the classes."""
+"""What a data set looks like to the rest of confide: three parts, and what must be known to use them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from confide.core.errors import InputError
+
+Row: TypeAlias = tuple[Tensor, Tensor]
+Read: TypeAlias = Callable[[Any, np.random.Generator | None], Row]
 
 
 @dataclass(frozen=True, eq=False)  # comparing tensors with == gives a tensor, so equality stays identity
 class Part:
-    """Images and their labels, in the same order."""
+    """Rows in memory: inputs, their targets in the same order, and from whom each row comes.
 
-    images: Tensor
-    labels: Tensor
+    Images are (N, C, H, W), bytes or floats; texts are (N, L) word numbers. Targets are (N,), or (N, H, W) for masks.
+    `units` names the patient, volume or document of every row; it is empty where every row stands for itself.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.images) != len(self.labels):
-            raise ValueError(f"{len(self.images)} images but {len(self.labels)} labels")
+        if len(self.inputs) != len(self.targets):
+            raise InputError(f"{len(self.inputs)} inputs but {len(self.targets)} targets")
+        _check_units(self.units, len(self))
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.targets)
+
+    def load(self) -> Part:
+        """Itself, which is in memory already."""
+        return self
+
+    def take(self, rows: Sequence[int] | Tensor) -> Part:
+        """Some of the rows, in the order given."""
+        index = torch.as_tensor(rows, dtype=torch.int64)
+        units = tuple(self.units[i] for i in index.tolist()) if self.units else ()
+        return Part(self.inputs.index_select(0, index), self.targets.index_select(0, index), units)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Rows that are read when they are asked for, because all of them would not fit into memory.
+
+    `read(item, generator)` gives one input and its target; it varies them by the generator, or not at all for None.
+    It must be picklable, since worker processes call it. `labels` are the classes where they are known beforehand.
+    """
+
+    items: tuple[Any, ...]
+    read: Read
+    labels: Tensor | None = None
+    units: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and len(self.labels) != len(self.items):
+            raise InputError(f"{len(self.items)} items but {len(self.labels)} labels")
+        _check_units(self.units, len(self))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def load(self) -> Part:
+        """All rows read into memory, without random changes."""
+        inputs, targets = zip(*(self.read(item, None) for item in self.items), strict=True)
+        return Part(torch.stack(inputs), torch.stack(targets), self.units)
+
+    def take(self, rows: Sequence[int] | Tensor) -> Stream:
+        """Some of the rows, in the order given."""
+        index = torch.as_tensor(rows, dtype=torch.int64)
+        units = tuple(self.units[i] for i in index.tolist()) if self.units else ()
+        labels = None if self.labels is None else self.labels[index]
+        return Stream(tuple(self.items[i] for i in index.tolist()), self.read, labels, units)
+
+
+Rows: TypeAlias = Part | Stream
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A data set: fit on `train`, choose on `val`, report on `test`."""
+    """A data set: fit on `train`, choose on `val`, report on `test`. No unit is in two of them.
 
-    train: Part
-    val: Part
-    test: Part
+    Where a paper chooses on its test set, `val` and `test` are one object, and `how` says so.
+    """
+
+    train: Rows
+    val: Rows
+    test: Rows
     classes: tuple[str, ...]
+    how: str = ""
+    ignore_index: int = -100
+    vocabulary: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = {"train": self.train, "val": self.val, "test": self.test}
+        for (one, a), (two, b) in combinations(parts.items(), 2):
+            _check_apart(one, a, two, b)
+        for name, part in parts.items():
+            _check_labels(name, part, len(self.classes), self.ignore_index)
+
+
+def _check_units(units: tuple[str, ...], rows: int) -> None:
+    if units and len(units) != rows:
+        raise InputError(f"{rows} rows but {len(units)} units")
+
+
+def _check_apart(one: str, a: Rows, two: str, b: Rows) -> None:
+    shared = sorted(set(a.units) & set(b.units))
+    if shared and (a is not b or "train" in (one, two)):
+        raise InputError(
+            f"{shared[0]!r} is in both {one} and {two} ({len(shared)} such): whoever is trained on cannot be tested "
+            "on. Split by unit, not by row"
+        )
+
+
+def _check_labels(name: str, part: Rows, classes: int, ignore_index: int) -> None:
+    """Labels that no class has; soft targets, and masks not read yet, are left to the loss."""
+    labels = part.targets if isinstance(part, Part) else part.labels
+    if labels is None or labels.is_floating_point():
+        return
+    stray = labels[((labels < 0) | (labels >= classes)) & (labels != ignore_index)]
+    if stray.numel():
+        raise InputError(
+            f"{name} has {stray.numel():,} labels outside [0, {classes}), such as {stray.flatten()[0].item()}, for "
+            f"{classes} classes; if these are to be left out, ignore_index is to name them (it is {ignore_index})"
+        )
