@@ -9,10 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.core.errors import InputError
 
+Index: TypeAlias = Sequence[int] | NDArray[np.int64] | Tensor
 Row: TypeAlias = tuple[Tensor, Tensor]
 Read: TypeAlias = Callable[[Any, np.random.Generator | None], Row]
 
@@ -41,7 +43,7 @@ class Part:
         """Itself, which is in memory already."""
         return self
 
-    def take(self, rows: Sequence[int] | Tensor) -> Part:
+    def take(self, rows: Index) -> Part:
         """Some of the rows, in the order given."""
         index = torch.as_tensor(rows, dtype=torch.int64)
         units = tuple(self.units[i] for i in index.tolist()) if self.units else ()
@@ -71,10 +73,13 @@ class Stream:
 
     def load(self) -> Part:
         """All rows read into memory, without random changes."""
-        inputs, targets = zip(*(self.read(item, None) for item in self.items), strict=True)
-        return Part(torch.stack(inputs), torch.stack(targets), self.units)
+        first = self.read(self.items[0], None)
+        inputs, targets = (values.new_empty(len(self), *values.shape) for values in first)
+        for row, item in enumerate(self.items):
+            inputs[row], targets[row] = self.read(item, None)
+        return Part(inputs, targets, self.units)
 
-    def take(self, rows: Sequence[int] | Tensor) -> Stream:
+    def take(self, rows: Index) -> Stream:
         """Some of the rows, in the order given."""
         index = torch.as_tensor(rows, dtype=torch.int64)
         units = tuple(self.units[i] for i in index.tolist()) if self.units else ()

@@ -42,8 +42,8 @@ def held_out_by_class(labels: Tensor, each: int, seed: int) -> tuple[Index, Inde
     return np.concatenate(stay), np.concatenate(held)
 
 
-def by_unit(units: Sequence[str], counts: Sequence[int], seed: int) -> tuple[Index, Index, Index]:
-    """Rows of three groups of units, as many units in each as `counts` says; all rows of a unit stay together.
+def by_unit(units: Sequence[str], counts: Sequence[int], seed: int) -> list[Index]:
+    """Rows of groups of units, as many units in each as `counts` says; all rows of a unit stay together.
 
     For other numbers of units than `counts` adds up to, the groups keep their shares, and none is empty.
     """
@@ -53,8 +53,7 @@ def by_unit(units: Sequence[str], counts: Sequence[int], seed: int) -> tuple[Ind
     sizes = _shares(len(names), counts)
     order = [names[i] for i in shuffled(len(names), seed)]
     ends = np.cumsum(sizes)
-    first, second, third = (rows_of(units, order[end - size : end]) for end, size in zip(ends, sizes, strict=True))
-    return first, second, third
+    return [rows_of(units, order[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
 
 
 def rows_of(units: Sequence[str], chosen: Iterable[str]) -> Index:
