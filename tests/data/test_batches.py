@@ -110,6 +110,10 @@ def test_labels_without_a_class_are_refused():
     assert Split(masks, masks, masks, ("a", "b"), ignore_index=255).ignore_index == 255
     with pytest.raises(ValueError, match="such as 255"):
         Split(masks, masks, masks, ("a", "b"))
+    small = Part(masks.inputs, masks.targets.byte())
+    assert Split(small, small, small, tuple(map(str, range(256))), ignore_index=9).classes[-1] == "255"
+    with pytest.raises(ValueError, match=r"train has 1 labels outside .* such as 255"):
+        Split(small, small, small, ("a", "b"), ignore_index=256)
 
 
 def test_unequal_lengths_are_refused():

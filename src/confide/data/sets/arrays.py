@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from confide.core.errors import InputError
-from confide.data.files.array import Values, guarded
+from confide.data.files.array import BROKEN, Values
 from confide.data.sets.found import PARTS, holds
 from confide.data.sets.slices import fitted
 from confide.data.split import Part, Split
@@ -32,8 +32,11 @@ def npz(root: Path, *, seed: int = 1, size: tuple[int, int] | None = None, class
     With `shape`, a row a volume, image and label are volumes one after the other, whose slices are cut to `size`.
     """
     path = _file(root)
-    with guarded(path), np.load(path, allow_pickle=False) as archive:
-        found = {name.lower(): archive[name] for name in archive.files}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            found = {name.lower(): archive[name] for name in archive.files}
+    except BROKEN as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error}") from error
     parts = {part: _under(found, part) for part in ("train", "val", "test")}
     if parts["train"]:
         train, val, test = (_part(parts[name], path) if parts[name] else None for name in ("train", "val", "test"))

@@ -89,7 +89,7 @@ def _by_class(folder: Path, classes: Sequence[str], read: Read) -> Stream:
     missing = sorted({*range(len(classes))} - {label for _, label in items})
     if missing:
         raise InputError(
-            f"{str(folder / classes[missing[0]])!r} holds no image ({len(missing)} of {len(classes)} classes have none); "
+            f"{str(folder / classes[missing[0]])!r} holds no image ({len(missing)} of {len(classes)} classes); "
             f"images end in {', '.join(SUFFIXES)}"
         )
     return _stream(tuple((Source(str(path)), label) for path, label in items), read)

@@ -64,9 +64,10 @@ def image_masks(
     """
     parts, units = _divided(_pairs(root), unit, seed)
     everything = [pair for pairs in parts.values() for pair in pairs]
-    values = _values([mask for _, mask in everything], ignore_index) if not classes else set()
-    scale = 255 if ignore_index != 255 and values == {0, 255} else 1
-    names = tuple(classes) or tuple(f"class {i}" for i in range(max(values) // scale + 1))
+    values = _values([mask for _, mask in everything]) if not classes else set()
+    scale = 255 if values == {0, 255} else 1  # black and white
+    highest = max((value // scale for value in values if scale > 1 or value != ignore_index), default=0)
+    names = tuple(classes) or tuple(f"class {i}" for i in range(highest + 1))
     read = Masked(size=size, ignore=ignore_index, mode=_mode(everything[0][0]), scale=scale)
     loaded = _fits(everything, size, memory)
     train, val, test = (_rows(parts[name], units, read, loaded) for name in ("train", "val", "test"))
@@ -166,11 +167,11 @@ def _unit(name: str, pattern: str) -> str:
     return found.group(1 if found.re.groups else 0)
 
 
-def _values(masks: Sequence[Source], ignore_index: int) -> set[int]:
+def _values(masks: Sequence[Source]) -> set[int]:
     values: set[int] = set()
     for source in masks:
         values |= set(np.unique(np.array(open_image(source))).tolist())
-    return values - {ignore_index} if values != {0, 255} else values
+    return values
 
 
 def _mode(source: Source) -> str:

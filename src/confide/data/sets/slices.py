@@ -25,7 +25,7 @@ Values = NDArray[Any]
 IMAGES = ("image", "images", "img", "data", "x", "input", "inputs")
 PREPARED = (".h5", ".hdf5", ".npz")
 SLICE = re.compile(r"[_-]?(slice|frame|s|z)[_-]?\d+", re.IGNORECASE)
-KEPT = 4  # volumes whose files a process keeps open: slices of one come one after the other in evaluation
+KEPT = 8  # volumes whose files a process keeps open: slices of one come one after the other in evaluation
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ def _prepared_slice(case: Case, z: int) -> tuple[Values, Values]:
 
 
 def _at(array: Array, place: int, axis: int) -> Values:
-    return np.take(array.read(place, place + 1, axis), 0, axis)
+    part: Values = np.take(array.read(place, place + 1, axis), 0, axis)
+    return part
 
 
 def slice_axis(shape: tuple[int, ...]) -> int:
@@ -164,17 +165,22 @@ def _named(arrays: Arrays, path: Path) -> tuple[Array, Array]:
     return image, mask
 
 
-@lru_cache(maxsize=KEPT)
 def _arrays(path: Path) -> Arrays:
-    return read_h5(path) if path.suffix in PREPARED[:2] else arrays_of(path)
+    return _opened(path, path.stat().st_mtime_ns)
 
 
-@lru_cache(maxsize=2 * KEPT)
 def _volume(path: Path) -> Array:
-    array = read_metaimage(path) if path.suffix == ".mhd" else next(iter(arrays_of(path).values()))
+    array = next(iter(_arrays(path).values()))
     if len(array.shape) != 3:
         raise InputError(f"{str(path)!r} should be a volume of three axes; it is {array.shape}")
     return array
+
+
+@lru_cache(maxsize=KEPT)
+def _opened(path: Path, _changed: int) -> Arrays:
+    if path.suffix == ".mhd":
+        return {path.stem: read_metaimage(path)}
+    return read_h5(path) if path.suffix in PREPARED[:2] else arrays_of(path)
 
 
 def read_h5(path: Path) -> Arrays:
