@@ -5,6 +5,10 @@ import torch
 import torch.nn.functional as F
 
 from confide.data.augment import CIFAR10, Crop, Flip, Normalise, Shift, shifted
+from confide.data.batches import batches
+from confide.data.colour import BrightnessContrast, HueSaturationValue
+from confide.data.mixing import CutMix, Mixup
+from confide.data.split import Part
 
 
 def generator(seed=0):
@@ -93,3 +97,20 @@ def test_the_generator_decides(step):
     one, two, three = (step(images(), torch.zeros(200), generator(seed))[0] for seed in (1, 1, 2))
     assert torch.equal(one, two)
     assert not torch.equal(one, three)
+
+
+STEPS = [Crop(2), Flip(), BrightnessContrast(), HueSaturationValue(), Normalise(*CIFAR10), Mixup(3), CutMix(3)]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a CUDA device"))])  # fmt: skip
+@pytest.mark.parametrize("resident", [False, True])
+def test_all_steps_in_a_row_on_a_device_repeat_to_the_bit(device, resident):
+    part = Part(images(64), torch.arange(64) % 3)
+    part = part.to(device) if resident else part
+    one, two = (list(batches(part, 16, seed=1, steps=STEPS, device=None if resident else device)) for _ in range(2))
+    for a, b in zip(one, two, strict=True):
+        assert a.inputs.device.type == a.targets.device.type == device
+        assert a.targets.shape == (16, 3)
+        assert torch.equal(a.inputs, b.inputs)
+        assert torch.equal(a.targets, b.targets)

@@ -170,3 +170,10 @@ def test_by_unit_keeps_units_whole():
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValueError, match="must lie between 0 and 1"):
         held_out(10, share, seed=0)
+
+
+def test_a_part_stays_on_its_device():
+    there = part().to("meta")
+    assert there.inputs.device.type == "meta"
+    assert there.take([1, 2]).inputs.device.type == "meta"
+    assert there.units == part().units

@@ -44,7 +44,8 @@ def batches(
     """One pass over a part, shuffled by the seed, or in order without one.
 
     `steps` change a batch on the device, one after the other (`confide.data.augment`). `start` skips batches that were
-    seen before a restart. Labels and masks come as int64. `workers` only matter for a Stream.
+    seen before a restart. Labels and masks come as int64. `workers` only matter for a Stream. Without a `device`, rows
+    stay where they are.
     """
     if size < 1 or (drop_last and size > len(part)):
         raise InputError(f"a batch of {size} of {len(part)} rows" + (" leaves none with drop_last" if size > 0 else ""))
@@ -53,7 +54,7 @@ def batches(
         order = order[: len(order) // size * size]
     index = list(order.split(size))[start:]
     read = _read(part, index, seed, epoch, workers)
-    generator = torch.Generator(device or "cpu")
+    generator = torch.Generator(device or (part.inputs.device if isinstance(part, Part) else "cpu"))
     for number, (rows, (inputs, targets)) in enumerate(zip(index, read, strict=True), start):
         inputs, targets = _moved(inputs, device), _moved(targets, device)
         if steps:

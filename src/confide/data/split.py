@@ -43,9 +43,13 @@ class Part:
         """Itself, which is in memory already."""
         return self
 
+    def to(self, device: torch.device | str) -> Part:
+        """All rows on a device: what fits there need not be sent batch by batch."""
+        return Part(self.inputs.to(device), self.targets.to(device), self.units)
+
     def take(self, rows: Index) -> Part:
         """Some of the rows, in the order given."""
-        index = torch.as_tensor(rows, dtype=torch.int64)
+        index = torch.as_tensor(rows, dtype=torch.int64, device=self.inputs.device)
         units = tuple(self.units[i] for i in index.tolist()) if self.units else ()
         return Part(self.inputs.index_select(0, index), self.targets.index_select(0, index), units)
 

@@ -66,7 +66,7 @@ def build(name: str, **options: Any) -> nn.Module:
         return MODELS[name](**options)
     library, colon, rest = name.partition(":")
     if not colon:
-        near = get_close_matches(name, MODELS, n=1)
+        near = [known for known in MODELS if known.startswith(name)] or get_close_matches(name, MODELS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(
             f"there is no network {name!r}; {hint}There are {', '.join(MODELS)}, those of {', '.join(LIBRARIES)} as "

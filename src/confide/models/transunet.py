@@ -67,8 +67,8 @@ class Encoder(nn.Module):
         for number, stage in enumerate(self.stages):
             x = stage(x)
             if number < 2:
-                lacking = [side // 4 // 2**number - have for side, have in zip(images.shape, x.shape, strict=True)]
-                skips.append(F.pad(x, (0, lacking[3], 0, lacking[2])))
+                side = images.shape[-1] // 4 // 2**number
+                skips.append(F.pad(x, (0, side - x.shape[-1]) * 2))
         return x, skips[::-1]
 
 
