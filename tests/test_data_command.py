@@ -91,6 +91,19 @@ def test_sheets_of_masks_and_of_streams(tmp_path):
             assert len(image.convert("L").getcolors() or ()) > 2
 
 
+def test_classes_of_streamed_masks_are_sampled(call, tmp_path):
+    for i in range(5):
+        (tmp_path / "set/masks").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "set/images").mkdir(exist_ok=True)
+        Image.fromarray(np.zeros((4, 4 + i), np.uint8)).save(tmp_path / f"set/images/{i}.png")
+        Image.fromarray(np.eye(4, 4 + i, dtype=np.uint8)).save(tmp_path / f"set/masks/{i}.png")
+    code, out, err = call("image-masks", "--root", tmp_path / "set")
+    assert code == 0, err
+    assert "read when needed" in out
+    assert "Counted in 100 masks of each part" in out
+    assert float(out.split("class 1")[1].split()[0]) == pytest.approx(100 / 6, abs=4)
+
+
 def test_rows_of_a_sheet_come_from_all_over_a_part():
     part = Part(torch.arange(100.0)[:, None, None, None], torch.arange(100))
     assert spread(part, 4).targets.tolist() == [0, 25, 50, 75]

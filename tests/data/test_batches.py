@@ -86,6 +86,10 @@ def test_small_targets_become_int64_and_soft_ones_stay():
 
 def test_rows_of_different_shapes_are_refused_in_words():
     ragged = Stream((1, 2), lambda item, _: (torch.zeros(item), torch.tensor(0)))
+    with pytest.raises(
+        ValueError, match=r"rows differ in shape: 2 has \(2,\), the first \(1,\). Give the reader a size"
+    ):
+        ragged.load()
     with pytest.raises(ValueError, match=r"rows of one batch differ in shape, \[\(1,\), \(2,\)\]: give a size"):
         next(batches(ragged, 2))
 
@@ -148,6 +152,11 @@ def test_held_out_by_class_takes_the_same_number_of_each():
     stay, held = held_out_by_class(labels, 5, seed=0)
     assert sorted([*stay, *held]) == list(range(60))
     assert torch.bincount(labels[held]).tolist() == [5, 5, 5]
+    np.random.seed(0)  # as the released code does it, class by class
+    by_hand = [[i for i in range(60) if i % 3 == label] for label in range(3)]
+    for rows in by_hand:
+        np.random.shuffle(rows)
+    assert held.tolist() == [row for rows in by_hand for row in rows[-5:]]
     with pytest.raises(ValueError, match="class 0 has 20 rows, of which 20 are to be held out"):
         held_out_by_class(labels, 20, seed=0)
 

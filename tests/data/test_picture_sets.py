@@ -215,6 +215,9 @@ def test_what_does_not_fit_together_is_named(tmp_path):
     picture(tmp_path / "m.png")
     with pytest.raises(ValueError, match=r"has colours \(RGB\), not class numbers"):
         Masked()((Source(str(tmp_path / "images/a.png")), Source(str(tmp_path / "m.png"))), None)
+    Image.fromarray(np.full((6, 8), 300, np.uint16)).save(tmp_path / "deep.png")
+    with pytest.raises(ValueError, match=r"has numbers from 300 to 300; 0 to 255 are read"):
+        Masked()((Source(str(tmp_path / "images/a.png")), Source(str(tmp_path / "deep.png"))), None)
     mask(tmp_path / "small.png", np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"is \(8, 6\) wide and high, its mask .* \(2, 2\)"):
         Masked()((Source(str(tmp_path / "m.png")), Source(str(tmp_path / "small.png"))), None)

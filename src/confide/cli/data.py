@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from confide.data.split import Part, Rows, Split, label_counts
 from confide.report.contact_sheet import contact_sheet
 from confide.report.figures import check_path
 
-BAR, MOST = 20, 30  # characters of a bar; classes that are listed
+BAR, MOST, SAMPLE = 20, 30, 100  # characters of a bar; classes that are listed; masks that are looked at
 
 
 def print_all() -> None:
@@ -84,9 +85,9 @@ def _sizes(split: Split) -> Table:
 
 def _classes(split: Split, console: Console) -> list[Table | Text]:
     """How often each class occurs, as share of its part; bars are those of train."""
-    counts = {name: label_counts(part) for name, part in _parts(split).items()}
+    counts = {name: label_counts(part) or _sampled(part) for name, part in _parts(split).items()}
     if not counts["train"]:
-        return [Text("Masks are read when needed, so their classes were not counted.", "dim")]
+        return [Text("Targets are soft, so there are no classes to count.", "dim")]
     totals = {name: sum(values.values()) for name, values in counts.items()}
     page = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     page.add_column("Class", no_wrap=True)
@@ -104,7 +105,21 @@ def _classes(split: Split, console: Console) -> list[Table | Text]:
         shares = [_share(counts[name].get(label, 0), totals[name]) for name in counts]
         page.add_row(named[label], *shares, mark * round(BAR * counts["train"].get(label, 0) / highest))
     more = len(labels) - MOST
-    return [page, *([Text(f"and {more:,} more classes", "dim")] if more > 0 else [])]
+    notes = [f"and {more:,} more classes"] if more > 0 else []
+    if not label_counts(split.train):
+        notes.append(f"Counted in {SAMPLE} masks of each part, since masks are read when needed.")
+    return [page, *(Text(note, "dim") for note in notes)]
+
+
+def _sampled(part: Rows) -> dict[int, int]:
+    """How often each label occurs in some rows of a stream, from all over it."""
+    if isinstance(part, Part):
+        return {}
+    counts: Counter[int] = Counter()
+    for item in part.items[:: -(-len(part) // SAMPLE)]:
+        inputs, targets = part.read(item, None)
+        counts.update(label_counts(Part(inputs[None], targets[None])))
+    return dict(counts)
 
 
 def _share(count: int, total: int) -> str:

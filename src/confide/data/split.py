@@ -80,7 +80,13 @@ class Stream:
         first = self.read(self.items[0], None)
         inputs, targets = (values.new_empty(len(self), *values.shape) for values in first)
         for row, item in enumerate(self.items):
-            inputs[row], targets[row] = self.read(item, None)
+            x, y = self.read(item, None)
+            if x.shape != inputs.shape[1:] or y.shape != targets.shape[1:]:
+                raise InputError(
+                    f"rows differ in shape: {item} has {tuple(x.shape)}, the first {tuple(inputs.shape[1:])}. Give the "
+                    "reader a size, or memory=0 to read rows when they are needed"
+                )
+            inputs[row], targets[row] = x, y
         return Part(inputs, targets, self.units)
 
     def take(self, rows: Index) -> Stream:

@@ -134,6 +134,10 @@ def _mask_tensor(mask: Image, source: Source, scale: int) -> Tensor:
         raise InputError(
             f"the mask {str(source)!r} has colours ({mask.mode}), not class numbers: save it as grey or with a palette"
         )
+    if pixels.max(initial=0) > 255 or pixels.min(initial=0) < 0:
+        raise InputError(
+            f"the mask {str(source)!r} has numbers from {pixels.min()} to {pixels.max()}; 0 to 255 are read"
+        )
     return torch.from_numpy(pixels.astype(np.uint8) // scale)
 
 
