@@ -157,3 +157,9 @@ def test_a_histogram_keeps_what_lies_outside_in_its_end_bins():
     counted = Histogram.of(torch.tensor([-1.0, 0.0, 0.5, 0.99, 1.0, 7.0]), 0.0, 1.0, bins=2)
     assert counted == ((0.0, 0.5, 1.0), (2, 4))
     assert sum(Histogram.of(torch.tensor([2.0, 2.0]), 2.0, 2.0).counts) == 2
+
+
+@pytest.mark.parametrize("options", [{"step": math.nan}, {"clip": (0.1, 0.0)}])
+def test_steps_and_clips_that_cannot_be_meant(options):
+    with pytest.raises(InputError, match="step must be finite and clip rise"):
+        activity(MbLS(), Z, Y, **options)

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from confide.losses.soft_ece import SoftECE as SoftECE
     from confide.losses.svls import SVLS as SVLS
     from confide.metrics.accuracy import Accuracy as Accuracy
+    from confide.metrics.adaptive_ece import AdaptiveECE as AdaptiveECE
+    from confide.metrics.audit.audit import Audit as Audit
+    from confide.metrics.audit.compare import compare as compare
+    from confide.metrics.classwise_ece import ClasswiseECE as ClasswiseECE
     from confide.metrics.ece import ECE as ECE
     from confide.metrics.nll import NLL as NLL
 
@@ -42,9 +46,12 @@ _HOMES = {
     "ACLSHeld": "losses.acls",
     "ACLSReleased": "losses.acls",
     "Accuracy": "metrics.accuracy",
+    "AdaptiveECE": "metrics.adaptive_ece",
+    "Audit": "metrics.audit.audit",
     "Brier": "losses.brier",
     "CPC": "losses.cpc",
     "CRL": "losses.crl",
+    "ClasswiseECE": "metrics.classwise_ece",
     "ConfidencePenalty": "losses.confidence_penalty",
     "CrossEntropy": "losses.cross_entropy",
     "DCA": "losses.dca",
@@ -62,6 +69,7 @@ _HOMES = {
     "NLL": "metrics.nll",
     "SVLS": "losses.svls",
     "SoftECE": "losses.soft_ece",
+    "compare": "metrics.audit.compare",
 }
 __all__ = sorted(_HOMES)
 

@@ -11,6 +11,7 @@ from confide import losses, metrics
 HERE = Path(__file__).parent
 LISTED = (HERE / "public_names.txt").read_text().split()
 ROOMS = {losses: "loss", metrics: "metric"}
+WRAPPERS = {"MeanOver"}  # made from another metric
 
 
 def defined_in(room, contract):
@@ -24,7 +25,7 @@ def defined_in(room, contract):
 def test_public_names_are_the_listed_ones():
     assert confide.__all__ == LISTED == sorted(LISTED)
     assert set(LISTED) <= set(dir(confide))
-    assert all(isinstance(getattr(confide, name), type) for name in LISTED)
+    assert {name for name in LISTED if not isinstance(getattr(confide, name), type)} == {"compare"}
 
 
 def test_what_type_checkers_see_is_what_there_is():
@@ -42,10 +43,15 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_every_class_in_a_room_is_in_all_and_public():
     for room, contract in ROOMS.items():
-        names = set(defined_in(room, contract))
+        names = set(defined_in(room, contract)) - WRAPPERS
         assert names == {kind.__name__ for kind in room.ALL}
-        assert names <= set(LISTED)
-        assert all(getattr(confide, name) in room.ALL for name in names)
+        assert all(getattr(room, name) in room.ALL for name in names)
+
+
+def test_losses_and_the_usual_metrics_are_at_the_front_door():
+    usual = {"Accuracy", "AdaptiveECE", "ClasswiseECE", "ECE", "NLL"}  # the other names belong to losses
+    assert {kind.__name__ for kind in losses.ALL} | usual <= set(LISTED)
+    assert all(getattr(confide, name) is getattr(metrics, name) for name in usual)
 
 
 def test_version_is_the_packages():

@@ -39,6 +39,23 @@ def test_normalizers_that_cannot_be_meant(normalizer):
         confide.MbLS()(Z, LABELS, normalizer=normalizer)
 
 
+def test_weights_that_cannot_be_meant():
+    with pytest.raises(InputError, match=r"weight asks for a gradient.*weight\.detach\(\)"):
+        confide.MbLS(weight=torch.ones(5, requires_grad=True))
+    criterion = confide.MbLS()
+    with pytest.raises(InputError, match="one finite, non-negative number a class"):
+        criterion.weight = -torch.ones(5)
+
+
+def test_keywords_that_no_method_takes():
+    with pytest.raises(TypeError, match=r"MbLS takes no index=; besides input and target it takes normalizer=$"):
+        confide.MbLS()(Z, LABELS, index=LABELS)
+    with pytest.raises(
+        TypeError, match=r"NACL takes no index=; besides input and target it takes normalizer=, image=$"
+    ):
+        confide.NACL()(Z, LABELS, index=LABELS)
+
+
 def test_meta_tensors_have_nothing_to_check():
     z = Z.to("meta").requires_grad_()
     confide.MbLS()(z, LABELS.to("meta")).backward()

@@ -22,6 +22,7 @@ def fresh(monkeypatch):
     """Each test starts without compiled functions, and dynamo's silent fallback to eager becomes an error."""
     monkeypatch.setattr(compiler, "_compiled", {})
     monkeypatch.setattr(compiler._Compiled, "broken", False)
+    monkeypatch.setattr(compiler._Compiled, "told", set())
     torch._dynamo.reset()
     counters.clear()
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
@@ -165,6 +166,23 @@ def test_without_a_compiler_there_is_one_warning_and_the_same_numbers(monkeypatc
     assert torch.equal(again[1], run(confide.ACLS(), z, y)[1])
 
 
+def test_what_fails_for_one_method_is_tried_for_others(monkeypatch):
+    original = torch.compile
+
+    def refuse(run, **options):
+        def call(*args):
+            raise RuntimeError("no code for this one")
+
+        return call if "MbLS" in run.__name__ else original(run, **options)
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    z, y = batch((40, 12), torch.float32)
+    with pytest.warns(CompilerWarning, match="no code for this one"):
+        run(confide.MbLS(fused=True), z, y)
+    run(confide.ACLS(fused=True), z, y)
+    assert [entry.gave_up for entry in compiler._compiled.values()] == [True, False]
+
+
 def peak(criterion, z, y):
     """Peak of the memory that a step allocates, gradient included, in sizes of the logits."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
@@ -190,20 +208,18 @@ def test_one_step_allocates_the_gradient_and_little_else(shape):
 
 
 @pytest.mark.parametrize("shape", [(40000, 8), (3, 4, 160, 170), (70, 4, 30, 40)])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_block_by_block_is_the_whole(shape, weighted):
+@pytest.mark.parametrize(("make", "weighted"), [(confide.MbLS, False), (confide.ACLS, True)], ids=["MbLS", "ACLS"])
+def test_block_by_block_is_the_whole(shape, make, weighted):
     z, y = batch(shape, torch.float64)
     y[0] = -100
     weight = torch.linspace(0.5, 2, shape[1], dtype=torch.float64) if weighted else None
-    for make in (confide.MbLS, confide.ACLS):
-        for target in (y, soft(y.clamp(min=0), shape[1])):
-            for normalizer in (None, 1234.0):
-                blocks, whole = (
-                    run(make(fused=fused, weight=weight, validate="off"), z, target, normalizer=normalizer)
-                    for fused in ("auto", False)
-                )
-                expect_close(blocks[0], whole[0], 1e-12, "value")
-                expect_close(blocks[1] * 1e3, whole[1] * 1e3, 1e-12, "gradient")
+    for target, normalizer in ((y, None), (y, 1234.0), (soft(y.clamp(min=0), shape[1]), None)):
+        blocks, whole = (
+            run(make(fused=fused, weight=weight, validate="off"), z, target, normalizer=normalizer)
+            for fused in ("auto", False)
+        )
+        expect_close(blocks[0], whole[0], 1e-12, "value")
+        expect_close(blocks[1] * 1e3, whole[1] * 1e3, 1e-12, "gradient")
 
 
 def test_names_in_reports():

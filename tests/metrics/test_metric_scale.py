@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from confide.metrics import ALL, ECE, NLL, Accuracy
+from confide.metrics import ECE, NLL, Accuracy
+
+TRIO = (Accuracy, ECE, NLL)  # what holds for all is in tests/conformance
 
 CLASSES, SIDE = 4, 1000
 
@@ -45,11 +47,12 @@ def live_tensors() -> int:
     return sum(issubclass(type(thing), Tensor) for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", TRIO)
 def test_memory_does_not_grow_with_the_data(kind):
     z, y = torch.randn(64, 10), torch.arange(64) % 10
     metric = kind()
-    metric.update(z, y)
+    for _ in range(2):  # counts and weights of one batch share their memory
+        metric.update(z, y)
     size = {name: tensor.untyped_storage().nbytes() for name, tensor in metric.stats.tensors().items()}
     count = live_tensors()
     for _ in range(200):

@@ -63,7 +63,7 @@ def test_a_library_that_is_here(name):
 
 def test_a_missing_monai_is_a_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "monai.networks", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'confide\[monai\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'confide\[segmentation\]'"):
         build("unet-3d")
 
 

@@ -148,7 +148,7 @@ def test_pairs_of_a_thousand_classes_stay_within_the_budget(fused, monkeypatch):
     monkeypatch.setattr(cpc, "BUDGET", 1 << 18)
     z, y = batch((4, 1000), torch.float32)
     monkeypatch.setattr("confide.losses.loss.pays", lambda *_: False)
-    assert peak(CPC(fused=fused), z, y) < 7 * (1 << 18)
+    assert peak(CPC(fused=fused), z, y) < 9 * (1 << 18)
     monkeypatch.setattr(cpc, "BUDGET", 1 << 30)
     assert peak(CPC(fused=fused), z, y) > 16 * (1 << 18)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +85,8 @@ def activity(
         raise InputError(
             f"activity looks at one loss of confide, got {type(criterion).__name__}; of a sum pass one of its `parts`"
         )
+    if not math.isfinite(step) or not clip[0] < clip[1]:
+        raise InputError(f"step must be finite and clip rise, got step={step!r} and clip={clip!r}")
     _, kept, context = criterion.prepare(input, target, **side)
     z, y, keep = kept.z, kept.y, kept.mass != 0
     shift, label = criterion.shift(z, y, *context), one_hot(z, y)

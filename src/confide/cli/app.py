@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from confide.cli.calibrate_app import app as calibrate_app
+
 EXAMPLES = """\
 [bold]Examples[/bold]
 
@@ -15,6 +17,8 @@ EXAMPLES = """\
 [green]confide doctor preds.npz[/green]      the traps in a file of predictions
 
 [green]confide suggest logits.npz[/green]    a margin for your data, from saved logits
+
+[green]confide calibrate compare val.npz test.npz[/green]    correct a trained network's confidence
 
 [green]confide data cifar10 --root .[/green]  what is in a data set on your disk
 
@@ -95,6 +99,7 @@ SEEDS, EPOCHS = 3, 40
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False, epilog=EXAMPLES
 )
+app.add_typer(calibrate_app, name="calibrate")
 
 
 def _print_version(wanted: bool) -> None:

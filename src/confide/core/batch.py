@@ -86,7 +86,8 @@ def following(keep: Tensor) -> Tensor:
     if not rows:
         return number
     kept = torch.where(keep, number, 2 * rows)  # beyond the first of the next round, which is less than this
-    later = torch.cat((kept[1:], kept.amin(0, keepdim=True) + rows))
+    first = kept.long().amin(0, keepdim=True).to(kept.dtype)  # the GPU compiler of torch 2.11 fails on int32 here
+    later = torch.cat((kept[1:], first + rows))
     return later.flip(0).cummin(0).values.flip(0) % rows
 
 

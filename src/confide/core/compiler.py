@@ -3,7 +3,7 @@
 import types
 import warnings
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ def traced() -> bool:
 def compiled(run: Run, method: Method, z: Tensor, y: Tensor, normalizer: Tensor | None) -> Run:
     """The compiled form of `run`, a function of `core.fused`, for this kind of method and input."""
     size = z.numel() < SERIAL
-    key = (run, method.formula, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
+    key = (run, method.compile_key, normalizer is None, z.dim(), z.shape[1], size, z.dtype, y.dtype, z.device.type)
     entry = _compiled.get(key)
     if entry is None and not _Compiled.broken:
         # Dynamo remembers by name which sizes varied, and would take the number of classes for one of them.
@@ -47,6 +47,7 @@ class _Compiled:
     """A compiled function that falls back to the eager one, with one warning, if it cannot be compiled here."""
 
     broken = False
+    told: ClassVar[set[str]] = set()
 
     def __init__(self, run: Run, name: str, options: dict[str, Any]) -> None:
         # Dynamo keeps its cache, and the limit after which it silently stops compiling, by code object, and what it
@@ -71,12 +72,18 @@ class _Compiled:
                 return self._compile(method, z, y, *more)
             except Exception as error:
                 result = self._eager(method, z, y, *more)  # an error of the input shows again here
-                _Compiled.broken = True
-                warnings.warn(_explain(error), CompilerWarning, stacklevel=5)
+                self._tell(_explain(error))
         else:
             result = self._eager(method, z, y, *more)
         self._fast, self._proven = self._eager, True
         return result
+
+    def _tell(self, what: str) -> None:
+        """Warn once. The same failure a second time is no longer about one method: nothing more is tried then."""
+        _Compiled.broken = what in _Compiled.told
+        if not _Compiled.broken:
+            _Compiled.told.add(what)
+            warnings.warn(what, CompilerWarning, stacklevel=6)
 
     def _compile(self, method: Method, z: Tensor, y: Tensor, *more: Any) -> Any:
         for tensor in tree_leaves((z, y, more)):

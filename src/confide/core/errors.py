@@ -3,12 +3,14 @@
 ValueError
   InputError            tensors that cannot mean what the call says
   KnobError             a setting outside its range
+  NotFitted             a calibrator is asked before it was fitted (an AttributeError, too, as in scikit-learn)
 RuntimeError
   SecondDerivativeError a derivative of the fused gradient was asked for
 ImportError
   MissingExtra          an optional dependency is not installed
 UserWarning
   CompilerWarning       torch.compile does not work here, the eager formulas are used
+  CalibrationWarning    a calibrator could not do what it should with these data
 """
 
 
@@ -18,6 +20,10 @@ class InputError(ValueError):
 
 class KnobError(ValueError):
     """A setting outside its range."""
+
+
+class NotFitted(ValueError, AttributeError):
+    """A calibrator is asked before it was fitted."""
 
 
 class SecondDerivativeError(RuntimeError):
@@ -33,3 +39,7 @@ class MissingExtra(ImportError):
 
 class CompilerWarning(UserWarning):
     """torch.compile does not work here, so the eager formulas are used."""
+
+
+class CalibrationWarning(UserWarning):
+    """A calibrator could not do what it should with these data."""

@@ -31,7 +31,7 @@ class Method(Protocol):
         """Whether the loss of a row depends on the other rows."""
 
     @property
-    def formula(self) -> Hashable:
+    def compile_key(self) -> Hashable:
         """What tells apart the functions that are compiled for it."""
 
 

@@ -128,7 +128,9 @@ class Neighbours(NamedTuple):
     def _spread(self, numbers: list[float]) -> Tensor:
         """The same numbers for every position, without memory of their own."""
         z = self.labels.rows.z
-        found = torch.tensor(numbers, dtype=self.labels.wide, device=z.device)
+        found = torch.empty(len(numbers), dtype=self.labels.wide, device=z.device)
+        for place, number in enumerate(numbers):  # copying them all to a GPU would wait for it
+            found[place].fill_(number)
         return found.view(1, -1, *[1] * (z.dim() - 2)).expand(z.shape[0], -1, *z.shape[2:])
 
     def _like_y(self, x: Tensor) -> Tensor:

@@ -36,8 +36,11 @@ def log_norm(low: Tensor) -> Tensor:
 
 def softmax(z: Tensor) -> Tensor:
     """Probabilities."""
-    # Not exp / sum(exp), and to base 2: the CPU compiler keeps an exp that is used twice as a whole array.
     low = lowered(z)
+    if z.dim() == 2:  # the CPU compiler keeps an exp that is used twice as an array, in which the gradient then grows
+        exp = low.exp()
+        return exp * (1 / exp.sum(1, keepdim=True))
+    # Of dense logits it would be one array more, so this is another function of them to it: not exp / sum(exp).
     return ((low - log_norm(low)) * LOG2_E).exp2()
 
 

@@ -19,12 +19,12 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
     z, y = rows.z.detach(), rows.y.detach()
     soft = y.is_floating_point()
     keep = (y != 0).any(1) if soft else y.long() != ignore_index
-    bad_target = keep & (_bad_rows(y) if soft else bad_labels(rows))
+    bad_target = keep & (bad_soft(y) if soft else bad_labels(rows))
     bad_logits = keep & ~(_top_is_finite(z) if masked else z.isfinite().all(1))
     simplex = keep.any() & (on_simplex(z) | ~keep).all()
     flags = torch.stack((bad_target.any(), bad_logits.any(), simplex)).tolist()
     if flags[0]:
-        raise InputError(_soft_message(rows, bad_target) if soft else label_message(rows, bad_target))
+        raise InputError(soft_message(rows, bad_target) if soft else label_message(rows, bad_target))
     if flags[1]:
         raise InputError(_logit_message(rows, bad_logits))
     if flags[2]:
@@ -33,6 +33,8 @@ def check_values(rows: Rows, ignore_index: int, masked: bool = True) -> None:
 
 def check_weight(weight: Tensor | None) -> Tensor | None:
     """Return class weights as they are, unless they cannot be meant."""
+    if isinstance(weight, Tensor) and weight.requires_grad:
+        raise InputError("weight asks for a gradient, which class weights are not given: pass weight.detach()")
     if weight is None or (
         isinstance(weight, Tensor) and weight.dim() == 1 and bool(((weight >= 0) & weight.isfinite()).all())
     ):
@@ -40,8 +42,10 @@ def check_weight(weight: Tensor | None) -> Tensor | None:
     raise InputError(f"weight must be a tensor with one finite, non-negative number a class, got {weight}")
 
 
-def one_number(normalizer: float | Tensor, z: Tensor) -> Tensor:
+def divisor_of(normalizer: float | Tensor, reduction: str, z: Tensor) -> Tensor:
     """The caller's denominator as a tensor beside the logits, in float32 or wider."""
+    if reduction != "mean":
+        raise InputError(f"normalizer replaces the mean's denominator, but reduction={reduction!r}")
     wide = torch.promote_types(z.dtype, torch.float32)
     if not isinstance(normalizer, Tensor):
         if not isinstance(normalizer, (int, float)) or not 0 <= normalizer < math.inf:
@@ -69,7 +73,8 @@ def _top_is_finite(z: Tensor) -> Tensor:
     return z.amax(1).isfinite()
 
 
-def _bad_rows(q: Tensor) -> Tensor:
+def bad_soft(q: Tensor) -> Tensor:
+    """Rows that are no class probabilities; rows of zeros, which are ignored, are among them."""
     # Written so that NaN counts as bad.
     return ~((q.amin(1) >= -_tolerance(q)) & ((q.float().sum(1) - 1).abs() <= _tolerance(q)))
 
@@ -111,7 +116,8 @@ def _logit_message(rows: Rows, bad: Tensor) -> str:
     )
 
 
-def _soft_message(rows: Rows, bad: Tensor) -> str:
+def soft_message(rows: Rows, bad: Tensor) -> str:
+    """Count, first place and contents."""
     first = _first(bad, rows)
     values = rows.y.movedim(1, -1)[bad][0].tolist()
     shown = ", ".join(f"{value:.4g}" for value in values[:6]) + (", ..." if len(values) > 6 else "")

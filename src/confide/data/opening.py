@@ -36,6 +36,7 @@ class Loaded:
     logits: Tensor
     labels: Tensor | None
     names: tuple[str, ...]  # of the arrays that were read
+    inputs: str  # what the scores were taken for: "logits" or "probs"
 
 
 def open_predictions(
@@ -71,16 +72,16 @@ def open_predictions(
     return Predictions(path, cases, kind, ignored, parts[0].class_names, tuple(filter(None, said)))
 
 
-def load(path: Path, dim: int | None = None) -> Loaded:
-    """All logits and labels of a path, in memory. What the values are is for the caller to judge."""
-    found = open_predictions(path, dim=dim, lenient=True)
+def load(path: Path, dim: int | None = None, inputs: str | None = None, lenient: bool = True) -> Loaded:
+    """All logits and labels of a path, in memory. If lenient, what the values are is for the caller to judge."""
+    found = open_predictions(path, dim=dim, inputs=inputs, lenient=lenient)
     chunks = list(found.chunks())
     logits = torch.cat([chunk.scores for chunk in chunks])
     logits = logits.float() if logits.element_size() < 4 else logits
     labels = [chunk.labels for chunk in chunks if chunk.labels is not None]
     layout = found.cases[0].layout
     names = tuple(array.name for array in (layout.scores, layout.labels) if array is not None)
-    return Loaded(logits, torch.cat(labels) if labels else None, names)
+    return Loaded(logits, torch.cat(labels) if labels else None, names, found.inputs)
 
 
 def _roles(pair: Pair, scores: str | None, labels: str | None) -> Roles:

@@ -77,17 +77,21 @@ class ACLS(Loss):
     def loss(self, z: Tensor, y: Tensor, *ranks: Tensor) -> Tensor:
         high = top(z)
         spread = self._penalty(high - bottom(z) - self.margin).squeeze(1)
-        others = where(predicted(z.detach()), 0.0, self._penalty(high - z - self.margin)).sum(1)
+        others = self._penalty(high - z - self.margin).sum(1) - self._penalty(self._own(z))
         penalty = self.top * spread + self.rest * others
         return cross_entropy(z, y) + (where(self._misplaced(z, *ranks), penalty, 0.0) if ranks else penalty)
 
     def shift(self, z: Tensor, y: Tensor, *ranks: Tensor) -> Tensor:
         high, low, winner = top(z), bottom(z), predicted(z)
         spread = self.top * self._push(high - low - self.margin)
-        others = where(winner, 0.0, self.rest * self._push(high - z - self.margin))
-        down = where(winner, spread + others.sum(1, keepdim=True), 0.0)
-        shift = others + where(lowest(z == low, z), spread, 0.0) - down
+        others = self.rest * self._push(high - z - self.margin)
+        down = spread + others.sum(1, keepdim=True) - self.rest * self._push(self._own(z))
+        shift = where(winner, -down, others) + where(lowest(z == low, z), spread, 0.0)
         return where(self._misplaced(z, *ranks).unsqueeze(1), shift, 0.0) if ranks else shift
+
+    def _own(self, z: Tensor) -> Tensor:
+        """The predicted class's excess over itself, which the sum over the others must leave out."""
+        return z.new_full((), -self.margin)
 
     def _penalty(self, excess: Tensor) -> Tensor:
         excess = self._beyond(excess)

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from confide.core.errors import InputError, KnobError
 from confide.core.rows import arrange
+from confide.losses.declared import side_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -175,7 +176,7 @@ def _added(left: list[Term], right: list[Term]) -> Composed:
     """The sum of two sums, unless it could not mean what it says."""
     _agree([cast("Loss", part) for _, part in left + right if isinstance(part, Composable)])
     fits, more = ([term for term in terms if _fits_labels(term.part)] for terms in (left, right))
-    total = sum(term.weight for term in fits + more)
+    total = sum(abs(term.weight) for term in fits + more)  # one taken off another would leave none
     if fits and more and total > 1 + SLACK:
         raise KnobError(_counted_twice([term.part for term in fits], [term.part for term in more], total))
     return Composed(left + right)
@@ -209,8 +210,7 @@ def _fits_labels(part: nn.Module) -> bool:
 def _keywords(part: nn.Module) -> frozenset[str] | None:
     """What a part can be given besides input and target; None if that is anything."""
     if isinstance(part, Composable):
-        own = inspect.signature(part.context).parameters  # type: ignore[arg-type]
-        return frozenset(["normalizer", *list(own)[1:]])
+        return frozenset(["normalizer", *side_of(type(part))])
     try:
         called = part.function if isinstance(part, _Function) else part.forward
         parameters = list(inspect.signature(called).parameters.values())

@@ -53,7 +53,7 @@ class CPC(Loss):
     def _losses(self, z: Tensor, q: Tensor, some: Tensor, label: Tensor) -> Tensor:
         """What some of the classes lose against all."""
         gap, against, _ = self._compared(z, q, some, label)
-        return (against * (_closeness(gap).log1p() - gap.clamp(max=0))).sum(2)
+        return (against * (_closeness(gap).log1p() + (gap.abs() - gap) / 2)).sum(2)
 
     def _shifts(self, z: Tensor, q: Tensor, some: Tensor, label: Tensor) -> Tensor:
         gap, against, under = self._compared(z, q, some, label)

@@ -12,9 +12,7 @@ also get the weight of every row, before any context; the weighted mean of its r
 shift, times weight over total weight, the gradient of that mean.
 """
 
-import math
 from collections.abc import Callable, Hashable
-from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -27,9 +25,10 @@ from confide.core.fused import Context
 from confide.core.knobs import knob, knobs_of
 from confide.core.rows import Kept, Rows, arrange, clean, weight_of
 from confide.core.simplex import cross_entropy, one_hot
-from confide.core.validate import check_values, check_weight, one_number
+from confide.core.validate import check_values, check_weight, divisor_of
 from confide.losses.card import Card as Card
 from confide.losses.compose import Composable
+from confide.losses.declared import check_declared, side_of, signature_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -65,7 +64,8 @@ class Loss(_Typed):
     shift: ClassVar[Callable[..., Tensor]]  # (z, y, *context): softmax - one_hot - dloss/dz, in closed form
 
     _aliases: ClassVar[dict[str, str]] = {}
-    _formula: Hashable = None
+    _side: ClassVar[tuple[str, ...]] = ()
+    _compile_key: Hashable = None
 
     if TYPE_CHECKING:  # a buffer at run time
         weight: Tensor | None = None
@@ -77,17 +77,10 @@ class Loss(_Typed):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in ("card", "limits", "loss", "shift"):
-            if name not in vars(cls):
-                raise TypeError(f"{cls.__name__} lacks `{name}`, which every loss must declare")
-        for name, k in knobs_of(cls).items():
-            if not k.choices and not (math.isfinite(k.low) and math.isfinite(k.high)):
-                raise TypeError(f"{cls.__name__}.{name} lacks a range: knob(default={k.default}, low=..., high=...)")
-        defaults = {name: k.default for name, k in (knobs_of(cls) | knobs_of(Loss)).items()} | {"weight": None}
+        check_declared(cls)
         cls._aliases = {k.keyword: k.attribute for k in knobs_of(cls).values()}
-        cls.__signature__ = Signature(  # type: ignore[attr-defined]
-            [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
-        )
+        cls._side = side_of(cls)
+        cls.__signature__ = signature_of(knobs_of(cls) | knobs_of(Loss))  # type: ignore[attr-defined]
 
     def __init__(self, *, weight: Tensor | None = None, **settings: Any) -> None:
         super().__init__()
@@ -98,7 +91,8 @@ class Loss(_Typed):
             )
         for name, k in knobs.items():
             setattr(self, k.attribute, settings.get(name, k.default))
-        self.register_buffer("weight", check_weight(weight))
+        self.register_buffer("weight", None)
+        self.weight = weight
         # In a list, since setting an attribute of a module is slow.
         self._batches = [0]
         self.__post_init__()
@@ -108,13 +102,15 @@ class Loss(_Typed):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A knob can be set by its name as an argument, too, where its attribute has another one.
+        if name == "weight":
+            value = check_weight(value)
         if name == "reduction" and value == "none" and self.coupled:
             raise KnobError(
                 f"reduction='none' is not possible: {type(self).__name__} measures the batch as a whole, so that its "
                 "rows have no losses of their own; use 'mean' or 'sum'"
             )
         super().__setattr__(self._aliases.get(name, name), value)
-        self.__dict__["_formula"] = None
+        self.__dict__["_compile_key"] = None
 
     @property
     def traits(self) -> Card:
@@ -122,13 +118,13 @@ class Loss(_Typed):
         return self.card
 
     @property
-    def formula(self) -> Hashable:
+    def compile_key(self) -> Hashable:
         """What tells apart the functions that are compiled for it. Other knobs may vary within one."""
-        if self._formula is None:
+        if self._compile_key is None:
             choices = [getattr(self, k.attribute) for k in knobs_of(type(self)).values() if k.choices]
             options = (self.fits_labels, self.reduction, self.ignore_index, self.weight is None)
-            self.__dict__["_formula"] = (type(self), *options, *choices)
-        return self._formula
+            self.__dict__["_compile_key"] = (type(self), *options, *choices)
+        return self._compile_key
 
     @property
     def coupled(self) -> bool:
@@ -171,7 +167,7 @@ class Loss(_Typed):
         number of ranks. The gradient is then exactly that of one big batch. `side` goes to the method's `context`.
         """
         rows = arrange(input, target, self.dim)
-        divisor = self._divisor(normalizer, rows.z)
+        divisor = None if normalizer is None else divisor_of(normalizer, self.reduction, rows.z)
         if traced():
             result = fused.value(self, rows.z, rows.y, divisor, self._context(rows, side))
         else:
@@ -240,6 +236,9 @@ class Loss(_Typed):
     def _context(self, rows: Rows, side: dict[str, Any]) -> Context:
         if not side and type(self).context is Loss.context:  # the usual case, without the cost of no_grad
             return ()
+        if unknown := [name for name in side if name not in self._side]:
+            takes = ", ".join(f"{name}=" for name in ("normalizer", *self._side))
+            raise TypeError(f"{type(self).__name__} takes no {unknown[0]}=; besides input and target it takes {takes}")
         with torch.no_grad():
             return self.context(rows, **side)
 
@@ -249,8 +248,3 @@ class Loss(_Typed):
             raise InputError(f"weight has {len(weight)} numbers for {rows.z.shape[1]} classes")
         if self.checking and not rows.z.is_meta:
             check_values(rows, self.ignore_index, self.traits.masked)
-
-    def _divisor(self, normalizer: float | Tensor | None, z: Tensor) -> Tensor | None:
-        if normalizer is not None and self.reduction != "mean":
-            raise InputError(f"normalizer replaces the mean's denominator, but reduction={self.reduction!r}")
-        return None if normalizer is None else one_number(normalizer, z)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from confide.core.bins import CELLS, Histogram, check_bins
+from confide.metrics.bars import bars_of, weighted_gap
+from confide.metrics.estimate import Bin, Span
+from confide.metrics.intervals import bars_span
+from confide.metrics.items import Items
+from confide.metrics.metric import Metric, Options
+from confide.metrics.norms import mean_absolute
 
-from confide.core.bins import Histogram, check_bins, edges
-from confide.core.stats import ONE
-from confide.metrics.metric import Metric
-from confide.metrics.readings import top
-
-
-class Bin(TypedDict):
-    """One bar of a reliability diagram; the means of an empty bin are None."""
-
-    lower: float
-    upper: float
-    count: int
-    confidence: float | None
-    accuracy: float | None
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class ECE(Metric[Histogram]):
     """Mean gap between confidence and accuracy, bin by bin.
 
     The sums lie on a grid that every usual `bins` divides: `ECE(bins=10).value(other.stats)` needs no second pass.
+    The interval is for the same sum on infinitely many rows; at small n the value itself lies above it.
     """
 
     definition = (
@@ -33,34 +28,29 @@ class ECE(Metric[Histogram]):
         "sum_b n_b / n * |accuracy_b - confidence_b|, confidence = max_k softmax(z)_k."
     )
 
-    def __init__(
-        self, *, bins: int = 15, ignore_index: int | None = -100, dim: int = 1, from_probs: bool = False
-    ) -> None:
-        super().__init__(ignore_index=ignore_index, dim=dim, from_probs=from_probs)
-        self.bins = check_bins(bins)
+    def __init__(self, *, bins: int = 15, **options: Unpack[Options]) -> None:
+        super().__init__(**options)
+        self.bin_count = check_bins(bins)
 
     def settings(self) -> dict[str, Any]:
-        return {"bins": self.bins, **super().settings()}
+        return {"bins": self.bin_count, **super().settings()}
 
-    def observe(self, z: Tensor, y: Tensor) -> Histogram:
-        guess, confidence = top(z)
-        return Histogram.of(confidence, guess == y, keep=y >= 0)
+    def observe(self, items: Items) -> Histogram:
+        return Histogram.of(items.confidence, items.hit, items.keep, items.weight)
+
+    def brief(self, stats: Histogram) -> Histogram:
+        return stats.fold(self.bin_count)
 
     def value(self, stats: Histogram) -> float:
-        """From integers to the end: the one rounding is that of the last division."""
-        rows = stats.fold(self.bins).rows()
-        count = sum(n for n, _, _ in rows)
-        gap = sum(abs(correct * ONE - confidence) for _, correct, confidence in rows)
-        return gap / (count * ONE) if count else float("nan")
+        return weighted_gap(stats.fold(self.bin_count))
 
-    def bins_table(self, stats: Histogram | None = None) -> list[Bin]:
-        """The numbers of the reliability diagram, of `stats` or of what was gathered. No rows before any data."""
+    def blank(self, classes: int) -> Histogram:
+        return Histogram.blank(CELLS)
+
+    def span(self, stats: Histogram, clusters: list[Histogram]) -> Span:
+        return bars_span(stats.fold(self.bin_count), clusters, mean_absolute)
+
+    def bins(self, stats: Histogram | None = None) -> list[Bin]:
+        """The bars of the reliability diagram, of `stats` or of what was gathered. No rows before any data."""
         stats = self.stats if stats is None else stats
-        rows = [] if stats is None else stats.fold(self.bins).rows()
-        limits = edges(self.bins)
-        return [_bin(lower, upper, *row) for lower, upper, row in zip(limits, limits[1:], rows, strict=False)]
-
-
-def _bin(lower: float, upper: float, count: int, correct: int, confidence: int) -> Bin:
-    mean = confidence / (count * ONE) if count else None
-    return Bin(lower=lower, upper=upper, count=count, confidence=mean, accuracy=correct / count if count else None)
+        return [] if stats is None else bars_of(stats.fold(self.bin_count))

@@ -44,6 +44,6 @@ def _nets() -> ModuleType:
     try:
         from monai.networks import nets
     except ModuleNotFoundError as error:
-        raise MissingExtra("monai", "monai") from error
+        raise MissingExtra("monai", "segmentation") from error
     found: ModuleType = nets
     return found

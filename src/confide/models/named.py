@@ -57,7 +57,7 @@ LIBRARIES: Mapping[str, tuple[str, str]] = {
     "smp": ("segmentation_models_pytorch", ""),
     "monai": ("monai.networks.nets", ""),
 }
-EXTRAS: Mapping[str, str] = {"monai": "monai"}
+EXTRAS: Mapping[str, str] = {"monai": "segmentation"}
 
 
 def build(name: str, **options: Any) -> nn.Module:

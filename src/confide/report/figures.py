@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.core.errors import KnobError, MissingExtra
-from confide.metrics.ece import ECE, Bin
+from confide.metrics.ece import ECE
+from confide.metrics.estimate import Bin
 from confide.report.table import Spread, by_method
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ TITLE, LABEL, SMALL = 15, 13, 12
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: a title, the bars (`ECE.bins_table()`), and the ECE to print, a fraction."""
+    """One diagram: a title, the bars (`ECE.bins()`), and the ECE to print, a fraction."""
 
     title: str
     bins: Sequence[Bin]
@@ -45,7 +46,7 @@ class Panel:
     @classmethod
     def of(cls, title: str, metric: ECE) -> Panel:
         """What one metric has gathered."""
-        return cls(title, metric.bins_table(), Spread(metric.compute()))
+        return cls(title, metric.bins(), Spread(metric.compute()))
 
 
 def panels(runs: Iterable[Run]) -> list[Panel]:
@@ -105,7 +106,7 @@ def _ece(run: Run) -> ECE:
 
 
 def _pooled(title: str, metrics: Sequence[ECE]) -> Panel:
-    return Panel(title, reduce(add, metrics).bins_table(), Spread.of([metric.compute() for metric in metrics]))
+    return Panel(title, reduce(add, metrics).bins(), Spread.of([metric.compute() for metric in metrics]))
 
 
 def _place(figure: Figure, below: float) -> None:
