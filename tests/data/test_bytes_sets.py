@@ -269,5 +269,11 @@ def test_an_unknown_name_gets_the_nearest_and_all():
         read("cifar-10")
     with pytest.raises(ValueError, match=r"cifar10 .* is on your disk, not in confide: say where, with --root"):
         read("cifar10")
-    assert len(read("fashion-mini").test) == 3500
+    assert len(read("fashion-mini", seed=3).test) == 3500  # which draws nothing
+    with pytest.raises(
+        ValueError, match=r"mnist has no option 'vall'; did you mean val\? it has root, seed, val, resplit"
+    ):
+        read("mnist", vall=0.2)
+    with pytest.raises(ValueError, match="fashion-mini has no option 'val'; it has none"):
+        read("fashion-mini", val=0.2)
     assert all(entry.about for entry in SETS.values())

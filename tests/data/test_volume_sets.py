@@ -63,6 +63,8 @@ def test_large_sets_are_streamed_with_the_same_slices(tmp_path):
     assert torch.equal(one.inputs, two.inputs)
     assert torch.equal(one.targets, two.targets)
     assert loaded.train.units == streamed.train.units
+    helped = list(batches(streamed.train, 1, workers=3))  # of the same unpacked volumes
+    assert torch.equal(torch.cat([b.inputs for b in helped]), loaded.train.inputs)
 
 
 def test_brats_has_four_channels_and_label_4_becomes_3(tmp_path):

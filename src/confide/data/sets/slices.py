@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ def _named(arrays: Arrays, path: Path) -> tuple[Array, Array]:
 
 
 def _arrays(path: Path) -> Arrays:
-    return _opened(path, path.stat().st_mtime_ns)
+    return _opened(path, path.stat().st_mtime_ns, os.getpid())
 
 
 def _volume(path: Path) -> Array:
@@ -177,7 +178,8 @@ def _volume(path: Path) -> Array:
 
 
 @lru_cache(maxsize=KEPT)
-def _opened(path: Path, _changed: int) -> Arrays:
+def _opened(path: Path, _changed: int, _process: int) -> Arrays:
+    """Each process opens its own: a worker that shared a place in a file with another would read what that one seeks."""
     if path.suffix == ".mhd":
         return {path.stem: read_metaimage(path)}
     return read_h5(path) if path.suffix in PREPARED[:2] else arrays_of(path)
