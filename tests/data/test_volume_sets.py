@@ -151,6 +151,11 @@ def test_prepared_volumes_in_parts(image, label, tmp_path):
     assert np.array_equal(split.val.targets, y)
     assert np.array_equal(split.val.inputs[:, 0], x)
     assert split.val.units == ("b",) * 3
+    write_h5(tmp_path / "d.h5", img=image(x), mask=label(y))
+    with pytest.raises(
+        ValueError, match="3 of 12 slices lie outside the folders test, train, val: give all a part, or"
+    ):
+        read("acdc", tmp_path, size=(16, 16))
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz"])
