@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from confide.cli import check_app
 from confide.cli.calibrate_app import app as calibrate_app
 
 EXAMPLES = """\
@@ -13,6 +14,8 @@ EXAMPLES = """\
 [green]confide methods[/green]               what there is
 
 [green]confide show acls[/green]             one method: formula, knobs, plots
+
+[green]confide check preds.npz[/green]       how far its confidence can be believed
 
 [green]confide doctor preds.npz[/green]      the traps in a file of predictions
 
@@ -166,6 +169,10 @@ def suggest(
     from confide.cli import suggest as page
 
     page.run(predictions, ignore_index, dim)
+
+
+app.command(help=check_app.CHECK, epilog=check_app.CHECK_EXAMPLES)(check_app.check)
+app.command(epilog=check_app.MERGE_EXAMPLES)(check_app.merge)
 
 
 @app.command(help=DOCTOR, epilog=DOCTOR_EXAMPLES)

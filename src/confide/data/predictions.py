@@ -52,6 +52,11 @@ class Case:
         for start in range(0, shape[cut], step):
             yield self._chunk((start, min(start + step, shape[cut])), first, inputs)
 
+    def row(self, number: int, first: int, inputs: str) -> Chunk:
+        """All of one row; `first` is the number of this case's first."""
+        cut = self.layout.cut
+        return self._chunk((0, self.layout.scores.shape[1]) if cut else (number, number + 1), first, inputs)
+
     def _chunk(self, span: tuple[int, int], first: int, inputs: str) -> Chunk:
         layout = self.layout
         scores = _scores(layout, layout.scores.read(*span, layout.cut), inputs)
@@ -119,6 +124,15 @@ class Predictions:
         for case in self.cases:
             yield from case.chunks(size, whole, first, self.inputs)
             first += case.rows
+
+    def row(self, number: int) -> Chunk:
+        """One row, image or volume by its number."""
+        first = 0
+        for case in self.cases:
+            if number < first + case.rows:
+                return case.row(number - first, first, self.inputs)
+            first += case.rows
+        raise InputError(f"there is no row {number} of {self.rows}")
 
 
 def _scores(layout: Layout, values: NDArray[Any], inputs: str) -> Tensor:

@@ -41,6 +41,8 @@ class Audit:
     Its sums have a fixed size, but for about a kilobyte for every unit and group. They merge with `+` and `merge`, over
     processes with `sync`, over files with `save` and `load`; nothing is lost on the way, so that everything can be
     had from the merged file, other numbers of bins included. Other options are those of `Metric`.
+
+    `sources` is for the caller: a line of plain data for each file that the numbers came from, kept with them.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Audit:
         self.groups: dict[Place, Part] = {}
         self.group_clusters: dict[tuple[Place, int], Part] = {}
         self.shards: set[str] = set()
+        self.sources: list[dict[str, Any]] = []
         self.dense = False
         self._seen: set[Name] = set()
 
@@ -110,6 +113,7 @@ class Audit:
         self.dense |= other.dense
         self._seen |= other._seen
         self.shards |= other.shards
+        self.sources = [*self.sources, *other.sources]
         return self
 
     def __add__(self, other: Self) -> Self:

@@ -32,7 +32,7 @@ def save(audit: Audit, path: str | PathLike[str]) -> None:
     for name, table in _tables(audit).items():
         header[name] = list(table)
         arrays |= _stacked(name, list(table.values()))
-    header["seen"] = sorted(audit._seen, key=repr)
+    header["seen"], header["sources"] = sorted(audit._seen, key=repr), audit.sources
     header["shards"] = sorted(audit.shards) or [_digest(arrays)]
     audit.shards |= set(header["shards"])
     with Path(path).open("wb") as out:
@@ -52,6 +52,7 @@ def load(kind: type[A], path: str | PathLike[str]) -> A:
     audit = kind(**header["settings"])
     audit.sums = audit.sums.filled(_under("sums", arrays))
     audit.dense, audit.shards, audit._seen = header["dense"], set(header["shards"]), set(header["seen"])
+    audit.sources = header.get("sources", [])
     whole = Whole.blank(audit.classes, audit.bins).brief()
     part = Part(Histogram.blank(audit.bins), *(whole.hit for _ in range(4)))
     audit.clusters = dict(_rows("clusters", header, arrays, whole))

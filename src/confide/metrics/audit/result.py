@@ -70,11 +70,11 @@ def verdict_of(found: dict[str, Any]) -> dict[str, Any]:
     gap, ece = found["signed_gap"], found["ece"]
     if not gap["n"]:
         return {"headline": "No data.", "direction": "none", "calibrated": None, "sentences": []}
-    calibrated = not ece["low"] > 0
+    calibrated = None if math.isnan(ece["low"]) else not ece["low"] > 0
     sure = gap["low"] > 0 or gap["high"] < 0
-    direction = ("over" if gap["value"] > 0 else "under") if sure else ("none" if calibrated else "mixed")
+    direction = ("over" if gap["value"] > 0 else "under") if sure else ("mixed" if calibrated is False else "none")
     return {
-        "headline": _headline(direction, gap, ece),
+        "headline": _headline(direction if calibrated is not None else "unknown", gap, ece),
         "direction": direction,
         "calibrated": calibrated,
         "gap": gap["value"],
@@ -90,6 +90,7 @@ def _headline(direction: str, gap: dict[str, Any], ece: dict[str, Any]) -> str:
     if direction in ("over", "under"):
         return f"{gap_verdict(gap['value'], gap['low'], gap['high']).rstrip('.')}; {size}."
     words = {
+        "unknown": "Too few rows or units to judge",
         "none": "Consistent with perfect calibration",
         "mixed": "Over- and underconfident at different confidences",
     }
