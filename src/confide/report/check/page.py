@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import starmap
 from typing import Any
 
 from confide.report.check import tables
 from confide.report.check.endings import definitions, lists, provenance, section
-from confide.report.check.maps import Case
-from confide.report.check.markup import Safe, join, tag
+from confide.report.check.maps import ERRORS, Case
+from confide.report.check.markup import Safe, join, picture, tag
 from confide.report.check.numbers import Curve, Figure, Reliability, Shares, figures
+from confide.report.check.pixels import Colour
 from confide.report.check.svg import draw, peak
 from confide.report.check.words import measured, percent, taken_for, title
 
@@ -148,35 +150,22 @@ def _summary(figure: Figure) -> str:
 def _maps(cases: Sequence[Case]) -> Iterator[Safe]:
     if not cases:
         return
-    ramp = [
-        tag("p", "Error: ", *_swatches(), class_="quiet"),
-        tag(
-            "p",
-            "Confidence: 0",
-            tag("span", "", class_="ramp", style=f"background:{cases[0].ramp}"),
-            "1",
-            class_="quiet",
-        ),
+    ramp = tag("span", "", class_="ramp", style=f"background:{cases[0].ramp}")
+    legend = [
+        tag("p", "Error: ", *starmap(_swatch, ERRORS.items()), class_="quiet"),
+        tag("p", "Confidence: 0", ramp, "1", class_="quiet"),
     ]
     blocks = [tag("div", tag("h3", case.title), _quiet(case.words), _row(case), class_="case") for case in cases]
-    yield section("Maps", *ramp, *blocks)
+    yield section("Maps", *legend, *blocks)
 
 
-def _swatches() -> Iterator[Safe]:
-    from confide.report.check.maps import ERRORS
-
-    for name, colour in ERRORS.items():
-        shade = "#{:02x}{:02x}{:02x}".format(*colour)
-        yield join(tag("span", "", class_="swatch", style=f"background:{shade}"), f"{name}  ")
+def _swatch(name: str, colour: Colour) -> Safe:
+    return join(tag("span", "", class_="swatch", style=f"background:rgb{colour}"), name)
 
 
 def _row(case: Case) -> Safe:
-    pictures = [
-        tag(
-            "figure",
-            Safe(f'<img alt="{name} of {tag("b", case.title)[3:-4]}" src="{source}">'),
-            tag("figcaption", name),
-        )
+    figures = [
+        tag("figure", picture(f"{name} of {case.title}", source), tag("figcaption", name))
         for name, source in case.pictures
     ]
-    return tag("div", *pictures, class_="maps")
+    return tag("div", *figures, class_="maps")
