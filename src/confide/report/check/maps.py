@@ -16,7 +16,7 @@ from confide.core.errors import InputError
 from confide.data.predictions import Predictions
 from confide.report.check.gathering import Gathered, row_names
 from confide.report.check.pictures import picture_of
-from confide.report.check.pixels import Colour, data_uri, palette, ramp, ramp_css, smaller
+from confide.report.check.pixels import Colour, data_uri, palette, ramp, ramp_css, sized
 from confide.report.check.words import measured, percent
 
 SHOWN, MOST = 4, 8
@@ -74,12 +74,12 @@ def _case(made: Gathered, name: str, row: int, images: Path | None) -> Case:
     ignored = torch.eq(truth, -1 if made.audit.ignore_index is None else made.audit.ignore_index)
     cut = _slice(truth, guess, ignored)
     y, right, sure, out = (_cut(x, cut) for x in (truth, guess == truth, confidence, ignored))
-    pictures = [] if images is None else [("Image", data_uri(smaller(picture_of(images, name, truth.shape, cut))))]
+    pictures = [] if images is None else [("Image", data_uri(sized(picture_of(images, name, truth.shape, cut))))]
     colours = np.concatenate((palette(made.found.classes), np.array([ERRORS["ignored"]], np.uint8)))
     pictures += [
-        ("Truth", data_uri(colours[smaller(np.where(out, made.found.classes, y))])),
-        ("Error", data_uri(_error_map(smaller(right), smaller(out)))),
-        ("Confidence", data_uri(ramp(smaller(sure)))),
+        ("Truth", data_uri(colours[sized(np.where(out, made.found.classes, y))])),
+        ("Error", data_uri(_error_map(sized(right), sized(out)))),
+        ("Confidence", data_uri(ramp(sized(sure)))),
     ]
     return Case(name, _words(right, sure, out, cut), tuple(pictures), ramp_css())
 
