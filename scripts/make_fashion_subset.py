@@ -6,7 +6,6 @@ Usage: python scripts/make_fashion_subset.py SOURCE_FOLDER OUTPUT.npz
 from __future__ import annotations
 
 import argparse
-import gzip
 import io
 import zipfile
 from pathlib import Path
@@ -14,22 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.data.sets.idx import read_idx
+
 Bytes = NDArray[np.uint8]
 
 SEED = 0
 PER_CLASS = {"train": 600, "val": 100, "test": 350}
 # A ZIP entry stores its date; a fixed one keeps the file the same, byte for byte, on every run.
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
-
-
-def read_idx(path: Path) -> Bytes:
-    """Read one gzipped IDX file of unsigned bytes."""
-    raw = gzip.decompress(path.read_bytes())
-    if raw[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path} is not an IDX file of unsigned bytes")
-    shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4)
-    pixels = np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])
-    return pixels.reshape([int(n) for n in shape])
 
 
 def read_pair(source: Path, prefix: str) -> tuple[Bytes, Bytes]:

@@ -196,7 +196,7 @@ def test_help_shows_the_defaults_of_the_study():
 
 
 def first(part, rows):
-    return replace(part, images=part.images[:rows], labels=part.labels[:rows])
+    return replace(part, inputs=part.inputs[:rows], targets=part.targets[:rows])
 
 
 def test_demo_trains_prints_and_draws(tmp_path, capsys, monkeypatch):

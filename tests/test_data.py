@@ -32,32 +32,32 @@ def script() -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "per_class"), [("train", 600), ("val", 100), ("test", 350)])
 def test_part_has_promised_layout_and_equal_classes(split: Split, name: str, per_class: int) -> None:
     part: Part = getattr(split, name)
-    assert part.images.shape == (10 * per_class, 1, 28, 28)
-    assert part.images.dtype == torch.float32
-    assert part.labels.dtype == torch.int64
-    assert torch.bincount(part.labels).tolist() == [per_class] * 10
+    assert part.inputs.shape == (10 * per_class, 1, 28, 28)
+    assert part.inputs.dtype == torch.float32
+    assert part.targets.dtype == torch.int64
+    assert torch.bincount(part.targets).tolist() == [per_class] * 10
 
 
 @pytest.mark.parametrize("name", ["train", "val", "test"])
 def test_pixels_fill_the_unit_range(split: Split, name: str) -> None:
-    images = getattr(split, name).images
+    images = getattr(split, name).inputs
     assert (images.min(), images.max()) == (0.0, 1.0)
     assert 0.2 < images.mean() < 0.4  # the whole data set's mean is 0.286
 
 
 def test_no_image_is_in_two_parts_or_twice_in_one(split: Split) -> None:
-    images = torch.cat([split.train.images, split.val.images, split.test.images])
+    images = torch.cat([split.train.inputs, split.val.inputs, split.test.inputs])
     assert len({image.numpy().tobytes() for image in images}) == 10_500
 
 
 def test_labels_belong_to_the_images(split: Split) -> None:
-    means = torch.stack([split.train.images[split.train.labels == k].mean(0) for k in range(10)])
-    guess = torch.cdist(split.test.images.flatten(1), means.flatten(1)).argmin(1)
-    assert (guess == split.test.labels).float().mean() > 0.6
+    means = torch.stack([split.train.inputs[split.train.targets == k].mean(0) for k in range(10)])
+    guess = torch.cdist(split.test.inputs.flatten(1), means.flatten(1)).argmin(1)
+    assert (guess == split.test.targets).float().mean() > 0.6
 
 
 def test_first_rows_are_a_mixture_of_classes(split: Split) -> None:
-    assert len(set(split.test.labels[:100].tolist())) == 10
+    assert len(set(split.test.targets[:100].tolist())) == 10
 
 
 def test_class_names(split: Split) -> None:
@@ -73,8 +73,8 @@ def test_files_are_shipped_with_their_licence() -> None:
 
 
 def test_part_refuses_unequal_lengths() -> None:
-    with pytest.raises(ValueError, match="3 images but 2 labels"):
-        Part(images=torch.zeros(3, 1, 2, 2), labels=torch.zeros(2))
+    with pytest.raises(ValueError, match="3 inputs but 2 targets"):
+        Part(inputs=torch.zeros(3, 1, 2, 2), targets=torch.zeros(2))
 
 
 def test_draw_is_stratified_disjoint_and_repeatable(script: dict[str, Any]) -> None:

@@ -125,7 +125,7 @@ def test_training_leaves_the_random_state_alone() -> None:
 
 def test_predict_evaluates_in_batches_and_restores_the_mode() -> None:
     model = nn.Sequential(nn.Dropout(0.5), small_model())
-    images = small_part().images
+    images = small_part().inputs
     logits = predict(model, images, batch_size=16)
     assert not logits.requires_grad
     assert model.training
@@ -166,4 +166,4 @@ def test_demo_evaluates_the_test_part_with_paired_networks() -> None:
     twins = {"one": cross_entropy, "two": cross_entropy}
     one, two = run(split, contenders=twins, seeds=[5], setting=setting)
     assert torch.equal(one.logits, two.logits)
-    assert torch.equal(one.labels, split.test.labels)
+    assert torch.equal(one.labels, split.test.targets)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from confide.cli import check_app
+from confide.cli import check_app, data_app
 from confide.cli.calibrate_app import app as calibrate_app
 
 EXAMPLES = """\
@@ -22,6 +22,8 @@ EXAMPLES = """\
 [green]confide suggest logits.npz[/green]    a margin for your data, from saved logits
 
 [green]confide calibrate compare val.npz test.npz[/green]    correct a trained network's confidence
+
+[green]confide data cifar10 --root .[/green]  what is in a data set on your disk
 
 [green]confide demo[/green]                  train and compare five methods, in two minutes
 """
@@ -195,6 +197,9 @@ def explain(
         page.print_all()
     else:
         page.print_term(term)
+
+
+app.command(help=data_app.DATA, epilog=data_app.DATA_EXAMPLES)(data_app.data)
 
 
 @app.command(epilog=DEMO_EXAMPLES)

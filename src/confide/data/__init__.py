@@ -1,1 +1,1 @@
-"""The small data set that ships with confide."""
+"""Data to train and test on (`sets`, `split`, `batches`), and files of predictions (`opening`)."""

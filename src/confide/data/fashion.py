@@ -40,4 +40,4 @@ def load() -> Split:
 
 def _part(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Part:
     pixels = torch.from_numpy(images).unsqueeze(1).float() / 255.0
-    return Part(images=pixels, labels=torch.from_numpy(labels).long())
+    return Part(inputs=pixels, targets=torch.from_numpy(labels).long())

@@ -1,1 +1,1 @@
-"""Small models for the demo and the tests."""
+"""The reference networks of the papers, and those of other libraries by name (`named.build`)."""

@@ -67,6 +67,7 @@ def run(
     """
     jobs = list(product(seeds, contenders))
     length = steps(len(split.train), setting.batch_size, setting.epochs)
+    test = split.test.load()
     for number, (seed, method) in enumerate(jobs):
 
         def report(step: int, _loss: float, done: int = number, method: str = method, seed: int = seed) -> None:
@@ -75,8 +76,8 @@ def run(
 
         with one_thread():
             model = train(split, contenders[method], seed, setting, report)
-            logits = predict(model, split.test.images)
-        yield Run(method, seed, logits, split.test.labels)
+            logits = predict(model, test.inputs)
+        yield Run(method, seed, logits, test.targets)
 
 
 @contextmanager
@@ -98,10 +99,11 @@ def train(
     split: Split, criterion: Criterion, seed: int, setting: Setting = SETTING, on_step: OnStep | None = None
 ) -> nn.Module:
     """Train the demo's network once."""
+    part = split.train.load()
     return fit(
-        lambda: MLP(inputs=split.train.images[0].numel(), hidden=setting.hidden, classes=len(split.classes)),
+        lambda: MLP(inputs=part.inputs[0].numel(), hidden=setting.hidden, classes=len(split.classes)),
         criterion,
-        split.train,
+        part,
         epochs=setting.epochs,
         lr=setting.lr,
         momentum=setting.momentum,

@@ -35,7 +35,7 @@ def fit(
         model = make_model().train()
         optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
         for step, index in enumerate(batches(len(part), batch_size, epochs, seed), start=1):
-            loss = criterion(model(part.images[index]), part.labels[index])
+            loss = criterion(model(part.inputs[index]), part.targets[index])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
