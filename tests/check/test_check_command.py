@@ -192,6 +192,10 @@ def test_a_shard_given_twice_is_refused(tmp_path, capsys, monkeypatch):
     code, _, error = call(capsys, monkeypatch, "merge", tmp_path / "one.npz", two, "-o", tmp_path / "more.npz")
     assert code == 2
     assert "holds no saved statistics; confide check --save writes them" in error
+    code, _, error = call(capsys, monkeypatch, "merge", tmp_path / "none.npz", "-o", tmp_path / "more.npz")
+    assert (code, error) == (2, f"confide: there is no file '{tmp_path / 'none.npz'}'\n")
+    code, _, error = call(capsys, monkeypatch, "merge", one, two, "-o", tmp_path / "none" / "all.npz")
+    assert (code, "there is no folder" in error) == (2, True)
 
 
 def test_saved_statistics_refuse_what_needs_predictions(tmp_path, capsys, monkeypatch):
