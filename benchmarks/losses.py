@@ -1,6 +1,6 @@
 """Forward + backward of every loss against torch's cross-entropy: time, peak memory and compile time.
 
-Ratios only: contenders run interleaved in one process, and each table cell is the median of per-round ratios.
+Ratios only: contenders take turns in random order in one process, and each cell is the median of per-round ratios.
 
     python benchmarks/losses.py                     all shapes, all losses
     python benchmarks/losses.py --shapes 0 2        some shapes
@@ -12,6 +12,7 @@ Ratios only: contenders run interleaved in one process, and each table cell is t
 import argparse
 import functools
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -84,8 +85,9 @@ def measure(
     """Name, time ratio to the first criterion, and peak memory."""
     logits, target = batch(shape, device)
     times: dict[str, list[float]] = {name: [] for name in criteria}
+    order = random.Random(0)
     for _ in range(rounds):
-        for name, criterion in criteria.items():
+        for name, criterion in order.sample(list(criteria.items()), len(criteria)):  # whoever comes next suffers
             times[name].append(step(criterion, logits, target))
     base = next(iter(times.values()))
     for name, criterion in criteria.items():

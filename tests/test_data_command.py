@@ -72,6 +72,7 @@ def test_bad_input_is_one_sentence(call, tmp_path):
     assert (code, out) == (2, "")
     assert err.startswith("confide: CIFAR-10 needs data_batch_1, ")
     assert err.count("\n") == 1
+    assert err.endswith("It can be fetched: confide data cifar10 --root DIR --download\n")
     assert call("npz", "--root", tmp_path, "--sheet", "x.jpg")[2].startswith("confide: cannot draw 'x.jpg'")
 
 

@@ -77,6 +77,15 @@ def test_workers_change_no_bit():
         assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_global_random_state_is_left_alone(workers):
+    """Dropout depends on it, and a restart within an epoch must not shift it."""
+    state = torch.get_rng_state()
+    list(batches(stream(4), 2, seed=1, steps=[jitter], workers=workers))
+    list(batches(part(4), 2, seed=1, steps=[jitter]))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_small_targets_become_int64_and_soft_ones_stay():
     hard = Part(torch.zeros(2, 1), torch.tensor([0, 255], dtype=torch.uint8))
     assert next(batches(hard, 2)).targets.tolist() == [0, 255]

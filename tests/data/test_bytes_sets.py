@@ -3,13 +3,16 @@
 import base64
 import gzip
 import pickle
+import re
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from confide.data.sets.catalogue import SETS, read
+from confide.data.sets.download import SOURCES
 from confide.data.sets.idx import NAMES, read_idx
 from confide.data.sets.mat import read_mat
 from confide.data.sets.unpickle import read_batch
@@ -269,5 +272,19 @@ def test_an_unknown_name_gets_the_nearest_and_all():
         read("cifar-10")
     with pytest.raises(ValueError, match=r"cifar10 .* is on your disk, not in confide: say where, with --root"):
         read("cifar10")
-    assert len(read("fashion-mini").test) == 3500
+    assert len(read("fashion-mini", seed=3).test) == 3500  # which draws nothing
+    with pytest.raises(
+        ValueError, match=r"mnist has no option 'vall'; did you mean val\? it has root, seed, val, resplit"
+    ):
+        read("mnist", vall=0.2)
+    with pytest.raises(ValueError, match="fashion-mini has no option 'val'; it has none"):
+        read("fashion-mini", val=0.2)
     assert all(entry.about for entry in SETS.values())
+
+
+def test_every_name_is_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    names = re.findall(r"`([a-z0-9-]+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
+    assert sorted(names) == sorted(SETS)
+    assert "`--download` fetches MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 and SVHN" in page
+    assert set(SOURCES) == {"mnist", "fashion-mnist", "cifar10", "cifar100", "svhn"}

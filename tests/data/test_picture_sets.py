@@ -186,6 +186,7 @@ def test_own_pairs_with_black_and_white_masks_by_subject(tmp_path):
             picture(tmp_path / f"{subject}_{i}.png", mode="L")
             mask(tmp_path / f"{subject}_{i}_mask.png", RANDOM.randint(0, 2, (6, 8)) * 255)
     split = read("image-masks", tmp_path, unit=r"^([a-z])_")
+    assert split.how == "val and test taken by subject from all with seed 1"
     assert split.classes == ("class 0", "class 1")
     assert split.train.targets.unique().tolist() == [0, 1]
     assert split.train.inputs.shape == (9, 1, 6, 8)
@@ -201,6 +202,7 @@ def test_pairs_of_many_sizes_are_streamed_or_resized(tmp_path):
             mask(tmp_path / f"{part}/masks/{i}.png", RANDOM.randint(0, 3, (8, 10 + i)))
     split = read("image-masks", tmp_path)
     assert isinstance(split.train, Stream)
+    assert split.how == "test taken from train with seed 1"
     assert len(split.train) + len(split.test) == 4
     assert len(split.val) == 4
     loaded = read("image-masks", tmp_path, size=(6, 5))

@@ -63,6 +63,8 @@ def test_large_sets_are_streamed_with_the_same_slices(tmp_path):
     assert torch.equal(one.inputs, two.inputs)
     assert torch.equal(one.targets, two.targets)
     assert loaded.train.units == streamed.train.units
+    helped = list(batches(streamed.train, 1, workers=3))  # of the same unpacked volumes
+    assert torch.equal(torch.cat([b.inputs for b in helped]), loaded.train.inputs)
 
 
 def test_brats_has_four_channels_and_label_4_becomes_3(tmp_path):
@@ -149,6 +151,11 @@ def test_prepared_volumes_in_parts(image, label, tmp_path):
     assert np.array_equal(split.val.targets, y)
     assert np.array_equal(split.val.inputs[:, 0], x)
     assert split.val.units == ("b",) * 3
+    write_h5(tmp_path / "d.h5", img=image(x), mask=label(y))
+    with pytest.raises(
+        ValueError, match="3 of 12 slices lie outside the folders test, train, val: give all a part, or"
+    ):
+        read("acdc", tmp_path, size=(16, 16))
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz"])

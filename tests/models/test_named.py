@@ -78,8 +78,15 @@ def test_an_import_that_fails_deeper_says_so_itself(monkeypatch, tmp_path):
 
 
 def test_an_unknown_name_gets_the_nearest():
-    with pytest.raises(ValueError, match=r"no network 'resnet20'; did you mean resnet20-cifar\? There are mlp-1024"):
+    with pytest.raises(ValueError, match=r"no network 'resnet20'; did you mean resnet20-cifar\? there are mlp-1024"):
         build("resnet20")
+
+
+def test_an_unknown_option_gets_the_nearest():
+    with pytest.raises(
+        ValueError, match=r"unet has no option 'clases'; did you mean classes\? it has channels, classes, w"
+    ):
+        build("unet", clases=3)
 
 
 class Dropped(nn.Module):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from confide.cli import check_app
+from confide.cli import check_app, data_app
 from confide.cli.calibrate_app import app as calibrate_app
 
 EXAMPLES = """\
@@ -26,20 +26,6 @@ EXAMPLES = """\
 [green]confide data cifar10 --root .[/green]  what is in a data set on your disk
 
 [green]confide demo[/green]                  train and compare five methods, in two minutes
-"""
-DATA = (
-    "Say what is in a data set: how it is divided, how often each class occurs, what its pictures look like.\n\n"
-    "Reads the papers' data sets in the layouts in which they are handed out, and your own: images in folders, images "
-    "with masks, arrays in .npz. Nothing is fetched unless you say --download. Without a name it lists all."
-)
-DATA_EXAMPLES = """\
-[bold]Examples[/bold]
-
-[green]confide data[/green]
-
-[green]confide data cifar10 --root ~/data[/green]
-
-[green]confide data fashion-mnist --root ~/data --download[/green]
 """
 DEMO_EXAMPLES = """\
 [bold]Examples[/bold]
@@ -207,26 +193,7 @@ def explain(
         page.print_term(term)
 
 
-@app.command(help=DATA, epilog=DATA_EXAMPLES)
-def data(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A data set; none lists all.")] = None,
-    root: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder or file where it is.")] = None,
-    sheet: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Where the contact sheet goes: a .png or .svg file. \\[default: confide-NAME.png]"
-        ),
-    ] = None,
-    draw: Annotated[bool, typer.Option("--draw/--no-draw", help="Draw a contact sheet of images.")] = True,
-    download: Annotated[bool, typer.Option("--download", help="Fetch it into DIR first, checked by sum.")] = False,
-) -> None:
-    """Say what is in a data set; DATA says how."""
-    from confide.cli import data as page
-
-    if name is None:
-        page.print_all()
-    else:
-        page.run(name, root, sheet, draw, download)
+app.command(help=data_app.DATA, epilog=data_app.DATA_EXAMPLES)(data_app.data)
 
 
 @app.command(epilog=DEMO_EXAMPLES)

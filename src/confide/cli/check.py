@@ -114,6 +114,13 @@ def _progress(found: Predictions) -> Iterator[Callable[[int], None]]:
 
 
 def _write(out: Outputs, data: dict[str, Any], made: Sequence[Gathered]) -> None:
+    if out.json is not None:
+        text = document.write(data)
+        if str(out.json) == "-":
+            print(text, end="")
+        else:
+            out.json.write_text(text, encoding="utf-8")
+            _tell("Numbers", out.json)
     if out.save is not None:
         made[0].audit.sources = made[0].audit.sources or [document.source(made[0])]
         made[0].audit.save(out.save)
@@ -128,13 +135,6 @@ def _write(out: Outputs, data: dict[str, Any], made: Sequence[Gathered]) -> None
         from confide.report.check.drawing import write_all
 
         _tell("Figures", ", ".join(path.name for path in write_all(data, out.figures)))
-    if out.json is not None:
-        text = document.write(data)
-        if str(out.json) == "-":
-            print(text, end="")
-        else:
-            out.json.write_text(text, encoding="utf-8")
-            _tell("Numbers", out.json)
 
 
 def _tell(what: str, where: object) -> None:

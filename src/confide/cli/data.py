@@ -13,7 +13,7 @@ from rich.text import Text
 from torch import Tensor
 
 from confide.cli.console import PROSE, glyphs, open_console
-from confide.core.errors import MissingExtra
+from confide.core.errors import InputError, MissingExtra
 from confide.data.sets.catalogue import SETS, read
 from confide.data.sets.download import SOURCES, download
 from confide.data.split import Part, Rows, Split, label_counts
@@ -37,12 +37,21 @@ def run(name: str, root: Path | None, sheet: Path | None, draw: bool, fetch: boo
         check_path(sheet)
     if fetch and root is not None:
         download(name, root)
-    split = read(name, root)
+    split = _read(name, root, fetch)
     console = open_console()
     for part in (_head(name, split), "", _sizes(split), "", *_classes(split, console), *_text(split)):
         console.print(part, width=min(console.width, PROSE))
     if draw and (sheet is not None or _first(split.train).dim() == 3):
         console.print(Text(f"\nContact sheet: {_drawn(split, sheet, name)}"), soft_wrap=True)
+
+
+def _read(name: str, root: Path | None, fetched: bool) -> Split:
+    try:
+        return read(name, root)
+    except InputError as error:
+        if fetched or name not in SOURCES:
+            raise
+        raise InputError(f"{error}. It can be fetched: confide data {name} --root DIR --download") from error
 
 
 def _drawn(split: Split, sheet: Path | None, name: str) -> str:

@@ -113,11 +113,11 @@ def one_pass(
     z: Tensor,
     y: Tensor,
     normalizer: Tensor | None,
-    context: Context,
+    context: Callable[[], Context],
     compile: Callable[[Run], Run],
 ) -> Tensor:
     """The reduced loss with its gradient; `compile` takes a function of this file to what should run in its place."""
-    loss: Tensor = _OnePass.apply(z, y, normalizer, method, compile, *context)  # type: ignore[no-untyped-call]
+    loss: Tensor = _OnePass.apply(z, y, normalizer, method, context, compile)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -129,9 +129,10 @@ class _OnePass(torch.autograd.Function):
         y: Tensor,
         normalizer: Tensor | None,
         method: Method,
+        around: Callable[[], Context],
         compile: Callable[[Run], Run],
-        *context: Tensor,
     ) -> Tensor:
+        context = around()  # here gradients are off already
         ctx.save_for_backward(z, y, normalizer, *context)
         ctx.method, ctx.compile, ctx.gradient = method, compile, None
         if z.dtype == torch.float16:

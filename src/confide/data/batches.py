@@ -53,7 +53,7 @@ def batches(
     if drop_last:
         order = order[: len(order) // size * size]
     index = list(order.split(size))[start:]
-    read = _read(part, index, seed, epoch, workers)
+    read = _read(part, index, seed, epoch, workers, device)
     generator = torch.Generator(device or (part.inputs.device if isinstance(part, Part) else "cpu"))
     for number, (rows, (inputs, targets)) in enumerate(zip(index, read, strict=True), start):
         inputs, targets = _moved(inputs, device), _moved(targets, device)
@@ -82,16 +82,25 @@ def _moved(values: Tensor, device: torch.device | str | None) -> Tensor:
     return values if device is None else values.to(device, non_blocking=True)
 
 
-def _read(part: Rows, index: list[Tensor], seed: int | None, epoch: int, workers: int) -> Iterator[Row]:
+def _read(
+    part: Rows, index: list[Tensor], seed: int | None, epoch: int, workers: int, device: torch.device | str | None
+) -> Iterator[Row]:
     if isinstance(part, Part):
-        home = part.inputs.device
         # Not by indexing, which goes element by element: ten times as slow for bytes.
+        home = part.inputs.device
         return (
             (part.inputs.index_select(0, rows), part.targets.index_select(0, rows))
             for rows in (rows.to(home) for rows in index)
         )
-    rows = _Numbered(part, None if seed is None else (seed, epoch))
-    return iter(DataLoader(rows, batch_sampler=[i.tolist() for i in index], num_workers=workers, collate_fn=_collate))
+    loader = DataLoader(
+        _Numbered(part, None if seed is None else (seed, epoch)),
+        batch_sampler=[rows.tolist() for rows in index],
+        num_workers=workers,
+        collate_fn=_collate,
+        pin_memory=device is not None and torch.device(device).type == "cuda",
+        generator=torch.Generator(),  # without one it draws from the global state, on which dropout depends
+    )
+    return iter(loader)
 
 
 class _Numbered(Dataset[Row]):

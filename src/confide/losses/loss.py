@@ -13,6 +13,8 @@ shift, times weight over total weight, the gradient of that mean.
 """
 
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -93,8 +95,7 @@ class Loss(_Typed):
             setattr(self, k.attribute, settings.get(name, k.default))
         self.register_buffer("weight", None)
         self.weight = weight
-        # In a list, since setting an attribute of a module is slow.
-        self._batches = [0]
+        self._batches = [0]  # in a list, since setting an attribute of a module is slow
         self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -220,18 +221,17 @@ class Loss(_Typed):
         """Pick the cheapest way that does what is needed."""
         z, y = rows.z, rows.y
         self._check(rows)
-        context = self._context(rows, side)
         self._batches[0] += 1
         if self.fused is False or y.requires_grad:
-            return fused.value(self, z, y, divisor, context)
+            return fused.value(self, z, y, divisor, self._context(rows, side))
         compiles = self.fused is True or pays(z, self._batches[0])
 
         def ready(run: fused.Run) -> fused.Run:
             return compiled(run, self, z, y, divisor) if compiles else run
 
         if z.requires_grad and torch.is_grad_enabled():
-            return fused.one_pass(self, z, y, divisor, context, ready)
-        return ready(fused.value)(self, z, y, divisor, context)  # type: ignore[no-any-return]
+            return fused.one_pass(self, z, y, divisor, partial(self._context, rows, side), ready)
+        return ready(fused.value)(self, z, y, divisor, self._context(rows, side))  # type: ignore[no-any-return]
 
     def _context(self, rows: Rows, side: dict[str, Any]) -> Context:
         if not side and type(self).context is Loss.context:  # the usual case, without the cost of no_grad
@@ -239,7 +239,7 @@ class Loss(_Typed):
         if unknown := [name for name in side if name not in self._side]:
             takes = ", ".join(f"{name}=" for name in ("normalizer", *self._side))
             raise TypeError(f"{type(self).__name__} takes no {unknown[0]}=; besides input and target it takes {takes}")
-        with torch.no_grad():
+        with torch.no_grad() if torch.is_grad_enabled() else nullcontext():
             return self.context(rows, **side)
 
     def _check(self, rows: Rows) -> None:

@@ -1,5 +1,7 @@
 """Soft-binned ECE: the calibration error itself, with bins that overlap, so that it has a gradient."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, finfo, where
 
@@ -8,7 +10,7 @@ from confide.core.fused import Context
 from confide.core.groups import CHOICES, KIND, Group, alone
 from confide.core.knobs import knob
 from confide.core.rows import Rows, clean
-from confide.core.simplex import cross_entropy, softmax
+from confide.core.simplex import LOG2_E, cross_entropy
 from confide.losses.cross_entropy import CrossEntropy
 from confide.losses.loss import Card, Loss
 
@@ -54,35 +56,42 @@ class SoftECE(Loss):
 
     def shift(self, z: Tensor, y: Tensor, weight: Tensor, *others: Tensor) -> Tensor:
         share, excess = self._bins(z, y, weight, *others)
-        error, gap = self._error(share, excess), excess / _filled(share)
-        # A row that grows more confident moves its surplus with it, and itself toward the bins above.
-        moves = self._drift(z, gap) * (confidence(z) - correct(z, y)) - self._drift(z, gap.square()) / 2
-        slope = moves + (self._members(z) * gap).sum(1, keepdim=True)
+        error, gaps = self._error(share, excess), excess / _filled(share)
         rate = where(error > 0, self.strength / where(error > 0, error, 1.0), 0.0)
-        return -rate * slope * confidence_slope(z)
+        return -rate * self._slope(z, y, gaps) * confidence_slope(z)
 
     def _bins(
         self, z: Tensor, y: Tensor, weight: Tensor, share: Tensor | float = 0.0, excess: Tensor | float = 0.0
     ) -> tuple[Tensor, Tensor]:
         """Each bin's share of the rows, and what its confidence exceeds its accuracy by, times that share."""
-        member = self._members(z)
         surplus = confidence(z) - correct(z, y)
-        return mean(member, weight) + share, mean(member * surplus, weight) + excess
+        pairs = [(mean(member, weight), mean(member * surplus, weight)) for _, member in self._members(z)]
+        shares, excesses = (torch.cat(found, 1) for found in zip(*pairs, strict=True))
+        return shares + share, excesses + excess
 
-    def _members(self, z: Tensor) -> Tensor:
-        """How far each row belongs to each bin, bins on axis 1."""
-        return softmax(-(confidence(z) - self._middles(z)).square() / self.temperature)
+    def _members(self, z: Tensor) -> Iterator[tuple[float, Tensor]]:
+        """The middle of each bin, and how far each row belongs to it; not all at once, for the sake of memory."""
+        c = confidence(z)
+        nearest = ((c.detach() * self.bins).floor().clamp(max=self.bins - 1) + 0.5) / self.bins
+        middles = [(number + 0.5) / self.bins for number in range(self.bins)]
 
-    def _drift(self, z: Tensor, x: Tensor) -> Tensor:
-        """How fast the mean over the bins of each row of a number a bin grows with its confidence."""
-        member, middle = self._members(z), self._middles(z)
-        # Sums that do not wait for one another, so that the compiler makes one loop of them.
-        joint, mean_x, mean_middle = ((member * part).sum(1, keepdim=True) for part in (x * middle, x, middle))
-        return (joint - mean_x * mean_middle) * (2 / self.temperature)
+        def near(middle: float) -> Tensor:
+            return (((c - nearest).square() - (c - middle).square()) * (LOG2_E / self.temperature)).exp2()
 
-    def _middles(self, z: Tensor) -> Tensor:
-        numbers = torch.arange(self.bins, device=z.device, dtype=z.dtype)
-        return ((numbers + 0.5) / self.bins).view(-1, *[1] * (z.dim() - 2))
+        total = sum((near(middle) for middle in middles), start=torch.zeros_like(c))
+        return ((middle, near(middle) / total) for middle in middles)
+
+    def _slope(self, z: Tensor, y: Tensor, gaps: Tensor) -> Tensor:
+        """How fast half the squared error grows with a row's confidence, but for the row's share of all."""
+        surplus = confidence(z) - correct(z, y)
+        # A row that grows more confident moves its surplus with it, and itself toward the bins above.
+        moved = middles = worth = drawn = torch.zeros_like(surplus)
+        for (middle, member), gap in zip(self._members(z), gaps.unbind(1), strict=True):
+            gap = gap.unsqueeze(1)
+            gain = member * (gap * surplus - gap.square() / 2)
+            moved, middles = moved + member * gap, middles + member * middle
+            worth, drawn = worth + gain, drawn + gain * middle
+        return moved + (drawn - worth * middles) * (2 / self.temperature)
 
     def _error(self, share: Tensor, excess: Tensor) -> Tensor:
         square = (excess.square() / _filled(share)).sum()

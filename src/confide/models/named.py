@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from confide.core.errors import InputError, MissingExtra
+from confide.core.options import check_options
 from confide.models.deeplab import DeepLabV3
 from confide.models.densenet import DenseNetBC
 from confide.models.from_monai import attention_unet, unet_3d, unet_plus_plus
@@ -63,13 +64,14 @@ EXTRAS: Mapping[str, str] = {"monai": "segmentation"}
 def build(name: str, **options: Any) -> nn.Module:
     """A network by its name, with the options of that network."""
     if name in MODELS:
+        check_options(MODELS[name], options, name)
         return MODELS[name](**options)
     library, colon, rest = name.partition(":")
     if not colon:
         near = [known for known in MODELS if known.startswith(name)] or get_close_matches(name, MODELS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(
-            f"there is no network {name!r}; {hint}There are {', '.join(MODELS)}, those of {', '.join(LIBRARIES)} as "
+            f"there is no network {name!r}; {hint}there are {', '.join(MODELS)}, those of {', '.join(LIBRARIES)} as "
             "library:name, and your own as module:function"
         )
     module, function = LIBRARIES.get(library, (library, ""))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.core.errors import InputError
+from confide.core.options import check_options, options_of
 from confide.data import fashion
 from confide.data.sets.arrays import npz
 from confide.data.sets.cifar import cifar10, cifar100
@@ -52,13 +53,16 @@ SETS: Mapping[str, Entry] = {
 }
 
 
-def read(name: str, root: Path | None = None, **options: Any) -> Split:
-    """A data set by its name, from the folder or file where it is."""
+def read(name: str, root: Path | None = None, *, seed: int | None = None, **options: Any) -> Split:
+    """A data set by its name, from the folder or file where it is; the seed matters where something is drawn."""
     if name not in SETS:
         near = get_close_matches(name, SETS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(f"there is no data set {name!r}; {hint}there are {', '.join(SETS)}")
     entry = SETS[name]
+    check_options(entry.read, options, name)
+    if seed is not None and "seed" in options_of(entry.read):
+        options["seed"] = seed
     if not entry.on_disk:
         return entry.read(**options)
     if root is None:

@@ -108,9 +108,10 @@ def medical(
     parts, how = _divided(stream, [case.part for case, _ in rows], study.counts, seed)
     first, _ = read(rows[0], None)
     loaded = len(rows) * (4 * first.numel() + first[0].numel()) <= memory
-    train, val, test = (part.load() if loaded else part for part in parts)
-    same = parts[1] is parts[2]
-    return Split(train, val, val if same else test, study.classes, how)
+    train, val = (part.load() if loaded else part for part in parts[:2])
+    if parts[2] is parts[1]:
+        return Split(train, val, val, study.classes, how)
+    return Split(train, val, parts[2].load() if loaded else parts[2], study.classes, how)
 
 
 def _cases(study: Study, root: Path) -> list[Case]:
@@ -143,6 +144,11 @@ def _kind(match: re.Match[str], study: Study) -> str:
 
 def _divided(stream: Stream, parts: list[str], counts: tuple[int, ...], seed: int) -> tuple[list[Stream], str]:
     given = set(parts)
+    if "" in given and len(given) > 1:
+        raise InputError(
+            f"{parts.count(''):,} of {len(parts):,} slices lie outside the folders {', '.join(sorted(given - {''}))}: "
+            "give all a part, or none"
+        )
     if {"train", "val"} <= given or {"train", "test"} <= given:
         rows = {name: np.flatnonzero([part == name for part in parts]) for name in ("train", "val", "test")}
         val, test = (stream.take(rows[name]) if name in given else None for name in ("val", "test"))

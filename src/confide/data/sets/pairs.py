@@ -62,7 +62,7 @@ def image_masks(
     `unit` is a regular expression that finds the subject in a name, so that nobody is in two parts. Sets up to `memory`
     bytes whose images have one size, or are given one, are loaded.
     """
-    parts, units = _divided(_pairs(root), unit, seed)
+    parts, units, how = _divided(_pairs(root), unit, seed)
     everything = [pair for pairs in parts.values() for pair in pairs]
     values = _values([mask for _, mask in everything]) if not classes else set()
     scale = 255 if values == {0, 255} else 1  # black and white
@@ -71,8 +71,7 @@ def image_masks(
     read = Masked(size=size, ignore=ignore_index, mode=_mode(everything[0][0]), scale=scale)
     loaded = _fits(everything, size, memory)
     train, val, test = (_rows(parts[name], units, read, loaded) for name in ("train", "val", "test"))
-    given = "parts by folder" if any(_part_of(name) for name in _listing(root)) else f"divided with seed {seed}"
-    return Split(train, val, test, names, f"{given}{' by subject' if unit else ''}", ignore_index)
+    return Split(train, val, test, names, how, ignore_index)
 
 
 def _augmented_list(folder: Path) -> str:
@@ -143,19 +142,22 @@ def _pairs(root: Path) -> dict[tuple[str, str], Pair]:
 
 def _divided(
     pairs: Mapping[tuple[str, str], Pair], unit: str, seed: int
-) -> tuple[dict[str, list[Pair]], dict[Pair, str]]:
+) -> tuple[dict[str, list[Pair]], dict[Pair, str], str]:
     """By folder where there are parts; the parts that are missing are taken from train, by subject."""
     units = {pair: _unit(name, unit) for (_, name), pair in pairs.items()}
     parts: dict[str, list[Pair]] = {"train": [], "val": [], "test": []}
     for (part, _), pair in pairs.items():
         parts[part or "train"].append(pair)
     lacking = [name for name in ("val", "test") if not parts[name]]
+    how = "parts by folder"
     if lacking:
+        by = " by subject" if unit else ""
+        how = f"{' and '.join(lacking)} taken{by} from {'train' if len(lacking) < 2 else 'all'} with seed {seed}"
         whole, counts = parts["train"], [SHARES[0], *(SHARES[1 if name == "val" else 2] for name in lacking)]
         rows = by_unit([units[pair] for pair in whole], counts, seed)
         for name, index in zip(("train", *lacking), rows, strict=True):
             parts[name] = [whole[i] for i in index]
-    return parts, units if unit else {}
+    return parts, units if unit else {}, how
 
 
 def _unit(name: str, pattern: str) -> str:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from confide.core.errors import InputError, MissingExtra
-from confide.data.files.array import Array, Arrays
+from confide.data.files.array import Array, Arrays, in_memory
 from confide.data.files.formats import arrays_of
 from confide.data.naming import LABELS
 from confide.data.sets.found import part_of
@@ -25,7 +25,7 @@ Values = NDArray[Any]
 IMAGES = ("image", "images", "img", "data", "x", "input", "inputs")
 PREPARED = (".h5", ".hdf5", ".npz")
 SLICE = re.compile(r"[_-]?(slice|frame|s|z)[_-]?\d+", re.IGNORECASE)
-KEPT = 8  # volumes whose files a process keeps open: slices of one come one after the other in evaluation
+KEPT = 6  # files that a process keeps: slices of a volume come one after the other in evaluation
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,18 @@ def _relabelled(mask: Values, relabel: Mapping[int, int]) -> Values:
 
 def _depth(case: Case) -> int:
     if case.mask.suffix in PREPARED:
-        mask = _named(_arrays(case.mask), case.mask)[1]
+        mask = _named(_header(case.mask), case.mask)[1]
         shape = _squeezed(mask.shape)
         return 1 if len(shape) == 2 else shape[slice_axis(shape)]
-    depths = {int(_volume(path).shape[0]) for path in (*case.images, case.mask)}
+    depths = {int(_volume(_header(path), path).shape[0]) for path in (*case.images, case.mask)}
     if len(depths) > 1:
         raise InputError(f"the files of {case.name} have {sorted(depths)} slices: {case.mask.parent}")
     return depths.pop()
 
 
 def _volume_slice(case: Case, z: int) -> tuple[Values, Values]:
-    return np.stack([_volume(path).read(z, z + 1)[0] for path in case.images]), _volume(case.mask).read(z, z + 1)[0]
+    *image, mask = (_volume(_arrays(path), path).read(z, z + 1)[0] for path in (*case.images, case.mask))
+    return np.stack(image), mask
 
 
 def _prepared_slice(case: Case, z: int) -> tuple[Values, Values]:
@@ -165,22 +166,31 @@ def _named(arrays: Arrays, path: Path) -> tuple[Array, Array]:
     return image, mask
 
 
+def _header(path: Path) -> Arrays:
+    """What is in a file, before any number is read."""
+    if path.suffix == ".mhd":
+        return {path.stem: read_metaimage(path)}
+    return read_h5(path) if path.suffix in PREPARED[:2] else arrays_of(path)
+
+
 def _arrays(path: Path) -> Arrays:
     return _opened(path, path.stat().st_mtime_ns)
 
 
-def _volume(path: Path) -> Array:
-    array = next(iter(_arrays(path).values()))
+@lru_cache(maxsize=KEPT)
+def _opened(path: Path, _changed: int) -> Arrays:
+    """What is compressed is unpacked into memory: an open file would share its place with those of forked workers."""
+    arrays = _header(path)
+    if path.suffix not in (".gz", ".npz"):
+        return arrays
+    return {name: in_memory(path, name, array.all()) for name, array in arrays.items()}
+
+
+def _volume(arrays: Arrays, path: Path) -> Array:
+    array = next(iter(arrays.values()))
     if len(array.shape) != 3:
         raise InputError(f"{str(path)!r} should be a volume of three axes; it is {array.shape}")
     return array
-
-
-@lru_cache(maxsize=KEPT)
-def _opened(path: Path, _changed: int) -> Arrays:
-    if path.suffix == ".mhd":
-        return {path.stem: read_metaimage(path)}
-    return read_h5(path) if path.suffix in PREPARED[:2] else arrays_of(path)
 
 
 def read_h5(path: Path) -> Arrays:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from confide.core.errors import InputError
+from confide.data.predictions import Predictions
 from confide.report.check.gathering import Gathered, row_names
 from confide.report.check.pictures import picture_of
-from confide.report.check.pixels import Colour, data_uri, palette, ramp, ramp_css, smaller
+from confide.report.check.pixels import Colour, data_uri, palette, ramp, ramp_css, sized
 from confide.report.check.words import measured, percent
 
 SHOWN, MOST = 4, 8
@@ -33,12 +34,8 @@ class Case:
 
 
 def maps_of(made: Gathered, data: Mapping[str, Any], wanted: Sequence[str], images: Path | None) -> list[Case]:
-    """Of the cases named, else of the worst images; none where rows are no images or only statistics are left."""
-    if (
-        made.found is None
-        or not made.audit.dense
-        or len(made.found.cases[0].layout.scores.shape) < 4 - _unbatched(made)
-    ):
+    """Of the cases named, else of the worst images, else of the first; none where only statistics are left."""
+    if made.found is None or _axes(made.found) not in (2, 3):
         if wanted or images is not None:
             raise InputError(f"{str(made.path)!r} holds no images of which maps could be shown")
         return []
@@ -46,14 +43,14 @@ def maps_of(made: Gathered, data: Mapping[str, Any], wanted: Sequence[str], imag
     if missing := [name for name in wanted if name not in places]:
         raise InputError(f"there is no case {missing[0]!r}; there are {', '.join(list(places)[:5])}, ...")
     worst = [str(row["unit"]) for row in data["checks"][-1]["result"]["units"]["worst"]]
-    chosen = list(wanted)[:MOST] or [name for name in worst if name in places][:SHOWN]
+    chosen = list(wanted)[:MOST] or ([name for name in worst if name in places] or list(places))[:SHOWN]
     return [_case(made, name, places[name], images) for name in chosen]
 
 
-def _unbatched(made: Gathered) -> int:
-    """A file a case may come without an axis of cases."""
-    assert made.found is not None
-    return int(made.found.cases[0].layout.axis == 0)
+def _axes(found: Predictions) -> int:
+    """Of one image."""
+    layout = found.cases[0].layout
+    return len(layout.scores.shape) - (layout.axis is not None) - (layout.axis != 0)
 
 
 def _all_names(made: Gathered) -> list[Any]:
@@ -77,12 +74,12 @@ def _case(made: Gathered, name: str, row: int, images: Path | None) -> Case:
     ignored = torch.eq(truth, -1 if made.audit.ignore_index is None else made.audit.ignore_index)
     cut = _slice(truth, guess, ignored)
     y, right, sure, out = (_cut(x, cut) for x in (truth, guess == truth, confidence, ignored))
-    pictures = [] if images is None else [("Image", data_uri(smaller(picture_of(images, name, truth.shape, cut))))]
+    pictures = [] if images is None else [("Image", data_uri(sized(picture_of(images, name, truth.shape, cut))))]
     colours = np.concatenate((palette(made.found.classes), np.array([ERRORS["ignored"]], np.uint8)))
     pictures += [
-        ("Truth", data_uri(colours[smaller(np.where(out, made.found.classes, y))])),
-        ("Error", data_uri(_error_map(smaller(right), smaller(out)))),
-        ("Confidence", data_uri(ramp(smaller(sure)))),
+        ("Truth", data_uri(colours[sized(np.where(out, made.found.classes, y))])),
+        ("Error", data_uri(_error_map(sized(right), sized(out)))),
+        ("Confidence", data_uri(ramp(sized(sure)))),
     ]
     return Case(name, _words(right, sure, out, cut), tuple(pictures), ramp_css())
 

@@ -19,6 +19,11 @@ def tag(name: str, *content: Content, **attributes: object) -> Safe:
     return Safe(f"<{name}{words}>{join(*content)}</{name}>")
 
 
+def picture(words: str, source: str) -> Safe:
+    """An image, and the words for those who do not see it."""
+    return Safe(f'<img alt="{escape(words)}" src="{escape(source)}">')
+
+
 def join(*content: Content) -> Safe:
     """One after the other."""
     return Safe("".join(part if isinstance(part, Safe) else escape(str(part)) for part in content if part is not None))

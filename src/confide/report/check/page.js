@@ -23,4 +23,6 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   }
 }
+// On paper nothing can be unfolded.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => (one.open = true)));
 document.documentElement.dataset.ready = "yes";

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import starmap
 from typing import Any
 
 from confide.report.check import tables
-from confide.report.check.maps import Case
-from confide.report.check.markup import Content, Safe, join, tag
+from confide.report.check.endings import definitions, lists, provenance, section
+from confide.report.check.maps import ERRORS, Case
+from confide.report.check.markup import Safe, join, picture, tag
 from confide.report.check.numbers import Curve, Figure, Reliability, Shares, figures
+from confide.report.check.pixels import Colour
 from confide.report.check.svg import draw, peak
 from confide.report.check.words import measured, percent, taken_for, title
 
@@ -41,9 +44,9 @@ def page(data: Data, cases: Sequence[Case] = ()) -> str:
         *_comparisons(data),
         *_numbers(checks),
         *_maps(cases),
-        *(part for check in checks for part in _lists(check, len(checks) > 1)),
-        _definitions(checks[0]["result"]),
-        _provenance(data),
+        *(part for check in checks for part in lists(check, len(checks) > 1)),
+        definitions(checks[0]["result"]),
+        provenance(data),
     ]
     name = ", ".join(check["name"] for check in checks)
     head = (
@@ -63,10 +66,6 @@ def _asset(name: str) -> str:
 def _embedded(data: Data) -> str:
     """All numbers, in a form that no text in them can break out of."""
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _section(name: str, *content: Content) -> Safe:
-    return tag("section", tag("h2", name), *content)
 
 
 def _head(data: Data) -> Iterator[Safe]:
@@ -95,7 +94,7 @@ def _quiet(words: str) -> Safe:
 def _comparisons(data: Data) -> Iterator[Safe]:
     for one, check in zip(data["comparisons"], data["checks"][1:], strict=True):
         words = [tag("h3", one["headline"])] if len(data["comparisons"]) > 1 else []
-        yield _section(
+        yield section(
             f"From {one['a']} to {one['b']}", *words, tables.changes(one, check), tag("p", one["note"], class_="quiet")
         )
 
@@ -123,14 +122,14 @@ def _numbers(checks: Sequence[Data]) -> Iterator[Safe]:
     table = tag("div", tables.metrics(checks), _units_words(checks))
     if len(checks) == 1:
         panels = [_figure(name, drawn[0][name]) for name in names]
-        yield _section("Numbers", tag("div", table, panels[0], class_="split"))
-        yield _section("Figures", tag("div", *panels[1:], class_="panels"))
+        yield section("Numbers", tag("div", table, panels[0], class_="split"))
+        yield section("Figures", tag("div", *panels[1:], class_="panels"))
         return
-    yield _section("Numbers", table)
+    yield section("Numbers", table)
     for name in names:
         alike = [one[name] for one in drawn if name in one]
         panels = [_figure(name, figure, named=True, top=max(map(peak, alike))) for figure in alike]
-        yield _section(NAMES[name], tag("p", SAYS[name], class_="quiet"), tag("div", *panels, class_="panels"))
+        yield section(NAMES[name], tag("p", SAYS[name], class_="quiet"), tag("div", *panels, class_="panels"))
 
 
 def _figure(name: str, figure: Figure, named: bool = False, top: float | None = None) -> Safe:
@@ -151,93 +150,22 @@ def _summary(figure: Figure) -> str:
 def _maps(cases: Sequence[Case]) -> Iterator[Safe]:
     if not cases:
         return
-    ramp = [
-        tag("p", "Error: ", *_swatches(), class_="quiet"),
-        tag(
-            "p",
-            "Confidence: 0",
-            tag("span", "", class_="ramp", style=f"background:{cases[0].ramp}"),
-            "1",
-            class_="quiet",
-        ),
+    ramp = tag("span", "", class_="ramp", style=f"background:{cases[0].ramp}")
+    legend = [
+        tag("p", "Error: ", *starmap(_swatch, ERRORS.items()), class_="quiet"),
+        tag("p", "Confidence: 0", ramp, "1", class_="quiet"),
     ]
     blocks = [tag("div", tag("h3", case.title), _quiet(case.words), _row(case), class_="case") for case in cases]
-    yield _section("Maps", *ramp, *blocks)
+    yield section("Maps", *legend, *blocks)
 
 
-def _swatches() -> Iterator[Safe]:
-    from confide.report.check.maps import ERRORS
-
-    for name, colour in ERRORS.items():
-        shade = "#{:02x}{:02x}{:02x}".format(*colour)
-        yield join(tag("span", "", class_="swatch", style=f"background:{shade}"), f"{name}  ")
+def _swatch(name: str, colour: Colour) -> Safe:
+    return join(tag("span", "", class_="swatch", style=f"background:rgb{colour}"), name)
 
 
 def _row(case: Case) -> Safe:
-    pictures = [
-        tag(
-            "figure",
-            Safe(f'<img alt="{name} of {tag("b", case.title)[3:-4]}" src="{source}">'),
-            tag("figcaption", name),
-        )
+    figures = [
+        tag("figure", picture(f"{name} of {case.title}", source), tag("figcaption", name))
         for name, source in case.pictures
     ]
-    return tag("div", *pictures, class_="maps")
-
-
-def _lists(check: Data, several: bool) -> Iterator[Safe]:
-    of = f" of {check['name']}" if several else ""
-    result = check["result"]
-    if result["groups"]:
-        yield _section(f"Groups{of}", tables.groups(check))
-    if result["units"]:
-        yield _section(f"Worst {_plural(check['unit'])}{of}", tables.units(result))
-    if check["misses"]:
-        yield _section(f"Surest errors{of}", tables.misses(check))
-    about = (
-        "Recall: how many rows of the class are predicted as it. Probability: what it gets on average; gap: how much "
-        "more than its frequency."
-    )
-    many = f" The {tables.MOST:,} that are furthest off." if len(result["classes"]) > tables.MOST else ""
-    yield _section(f"Classes{of}", tag("p", about + many, class_="quiet"), tables.classes(check))
-
-
-def _plural(unit: str) -> str:
-    return f"{unit.split(' (')[0]}s" if unit else "units"
-
-
-def _definitions(result: Data) -> Safe:
-    rows = [
-        part
-        for row in result["metrics"]
-        for part in (tag("dt", row["metric"]), tag("dd", f"{row['definition']} {row['note']}".strip()))
-    ]
-    bins = f"Bins of equal width: {result['bins_count']}. Numbers are fractions; points in words are hundredths. "
-    chance = "By chance: what a perfectly calibrated network would show on so many predictions."
-    return _section(
-        "Definitions",
-        tag("p", bins + chance, class_="quiet"),
-        tag("details", tag("summary", "Every metric"), tag("dl", *rows)),
-    )
-
-
-def _provenance(data: Data) -> Safe:
-    lines: list[Safe] = [_entry("Command", tag("code", data["command"])), _entry("Made", data["made"])]
-    versions = ", ".join(f"{name} {value}" for name, value in data["environment"].items())
-    lines.append(_entry("Versions", f"confide {data['confide']}, {versions}"))
-    for check in data["checks"]:
-        settings = ", ".join(f"{name} {value}" for name, value in check["result"]["settings"].items())
-        lines.append(_entry(check["name"], " ".join(check["taken_for"]), tag("br"), f"Settings: {settings}."))
-        files = [*check["files"], *(file for source in check["sources"] for file in source["files"])]
-        lines += [_entry("", _file(file)) for file in files[:50]]
-        if len(files) > 50:
-            lines.append(_entry("", f"and {len(files) - 50:,} more, which the JSON lists"))
-    return _section("Provenance", tag("dl", *lines))
-
-
-def _entry(name: str, *content: Content) -> Safe:
-    return join(tag("dt", name) if name else None, tag("dd", *content))
-
-
-def _file(file: Data) -> Safe:
-    return join(tag("code", file["path"]), f", {file['bytes']:,} bytes, SHA-256 ", tag("code", file["sha256"]))
+    return tag("div", *figures, class_="maps")

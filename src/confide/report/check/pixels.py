@@ -59,10 +59,11 @@ def grey(values: NDArray[Any]) -> Pixels:
     return x.clip(0, 255).round().astype(np.uint8)
 
 
-def smaller(x: NDArray[Any]) -> NDArray[Any]:
-    """Every k-th pixel, so that neither side is longer than WIDEST."""
-    k = max(1, -(-max(x.shape[:2]) // WIDEST))
-    return x[::k, ::k]
+def sized(x: NDArray[Any]) -> NDArray[Any]:
+    """Every k-th pixel, so that neither side is longer than WIDEST; small pictures get larger pixels instead."""
+    longer = max(x.shape[:2])
+    k, more = -(-longer // WIDEST), max(1, WIDEST // longer)
+    return x[::k, ::k].repeat(more, 0).repeat(more, 1)
 
 
 def png(pixels: Pixels) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 
 from confide.report.check.markup import Safe, join, tag
@@ -170,8 +170,7 @@ def _dots(figure: Dots) -> Safe:
     return _sheet(f"{figure.axis} side by side", height, axis, *at, *lines, *ticks, label)
 
 
-def _dot(dot: Dot, y: float, place: object) -> Safe:
-    assert callable(place)
+def _dot(dot: Dot, y: float, place: Callable[[float], float]) -> Safe:
     name = dot.name if len(dot.name) <= LONGEST else dot.name[: LONGEST - 1] + "…"
     span = [] if dot.low is None or dot.high is None else [_line(place(dot.low), y, place(dot.high), y, class_="error")]
     return tag(
