@@ -202,9 +202,9 @@ def demo(
     epochs: Annotated[
         int | None, typer.Option(min=1, help=f"How long each network is trained. \\[default: {EPOCHS}]")
     ] = None,
-    output: Annotated[Path, typer.Option(help="Where the reliability diagrams go: a .png or .svg file.")] = Path(
-        "confide-demo.png"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the reliability diagrams go: a .png or .svg file.")
+    ] = Path("confide-demo.png"),
 ) -> None:
     """Train small networks with several losses and compare how well their confidence fits."""
     from confide.cli import demo as page

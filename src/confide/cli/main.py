@@ -10,7 +10,8 @@ def main() -> None:
     try:
         _load_and_run()
     except (MissingExtra, InputError, KnobError) as error:
-        print(f"confide: {error}", file=sys.stderr)
+        said = str(error).replace("ignore_index=", "--ignore-index ")  # as the command line calls it
+        print(f"confide: {said}", file=sys.stderr)
         sys.exit(2)
 
 

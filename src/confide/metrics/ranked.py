@@ -19,7 +19,7 @@ def top_ranks(items: Items) -> Ranks:
 
 
 def cluster_gaps(clusters: Sequence[Ranks], stats: Ranks, place: Index, bins: int) -> list[tuple[Array, Array]]:
-    """Of each cluster the weight and the gap in each bin; `place` is the bin of each cell of `stats` that holds rows."""
+    """Of each cluster the weight and the gap in each bin; `place` is the bin of each cell of `stats` with rows."""
     full, held = stats.grid.mass.float().numpy() > 0, place >= 0
     return [
         tuple(np.bincount(place[held], x[full][held], bins) for x in _sums(part))  # type: ignore[misc]
