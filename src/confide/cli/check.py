@@ -79,7 +79,11 @@ def _check_outputs(out: Outputs, inputs: int) -> None:
         refuse("--save keeps the statistics of one input; give one")
     if out.images is not None and out.report is None:
         refuse("--images shows pictures in a report; add --report out.html")
+    if out.images is not None and not out.images.is_dir():
+        refuse(f"--images {str(out.images)!r} is no folder")
     if out.figures is not None:
+        if out.figures.exists() and not out.figures.is_dir():
+            refuse(f"--figures {str(out.figures)!r} is a file; name a folder, which is made if it is not there")
         from confide.report.figures import figure_class
 
         figure_class()
@@ -146,7 +150,9 @@ def _parts(data: dict[str, Any]) -> Iterator[RenderableType]:
         yield Text(f"{compared['a']} to {compared['b']}: {compared['headline']}", "bold")
         yield _changes(compared, {row["key"]: row["metric"] for row in data["checks"][0]["result"]["metrics"]})
         yield ""
-    for check in data["checks"]:
+    for number, check in enumerate(data["checks"]):
+        if number:
+            yield ""
         result = check["result"]
         name = f"{check['name']}: " if len(data["checks"]) > 1 else ""
         yield Text(f"{name}{title(result)}", "bold")
@@ -154,6 +160,7 @@ def _parts(data: dict[str, Any]) -> Iterator[RenderableType]:
         yield ""
         yield _metrics(result)
         if result["groups"]:
+            yield ""
             yield _groups(result["groups"])
         yield ""
         for sentence in check["advice"]:
