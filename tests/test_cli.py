@@ -135,7 +135,7 @@ def test_show_takes_dashes_and_underscores(capsys, monkeypatch):
 def test_show_suggests_a_name(capsys, monkeypatch):
     code, out, err = call(capsys, monkeypatch, "show", "mbl")
     assert (code, out) == (2, "")
-    assert err == "confide: no method 'mbl'; did you mean mbls? (confide methods lists all)\n"
+    assert err == "confide: no method 'mbl'; did you mean MbLS? (confide methods lists all)\n"
 
 
 def test_show_admits_that_nothing_is_near(capsys, monkeypatch):

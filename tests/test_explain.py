@@ -38,6 +38,7 @@ def test_terms_are_found_by_any_name(capsys, monkeypatch):
     code, out, err = call(capsys, monkeypatch, "temprature")
     assert (code, out) == (2, "")
     assert err == "confide: no term 'temprature'; did you mean Temperature? (confide explain lists all)\n"
+    assert call(capsys, monkeypatch, "nope")[2] == "confide: no term 'nope' (confide explain lists all)\n"
     code, out, _ = call(capsys, monkeypatch)
     assert code == 0
     assert all(name in out for name in TERMS)

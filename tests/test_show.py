@@ -140,7 +140,7 @@ def test_show_says_what_is_around_the_prediction(capsys, monkeypatch):
         (("mbls", "acls"), "show explains one method; for several write confide show --compare mbls acls"),
         (("--compare", "mbls"), "--compare needs two methods or more, such as confide show --compare mbls crossent"),
         (("--compare", "mbls", "MBLS"), "--compare needs two methods or more"),
-        (("--compare", "acls", "mbl"), "no method 'mbl'; did you mean mbls?"),
+        (("--compare", "acls", "mbl"), "no method 'mbl'; did you mean MbLS?"),
         (("--compare", *NAMES[:9], "--save", "x.png"), "one picture has room for 8 methods, not for 9"),
         (("mbls", "--save", "x.jpg"), "the file name must end in .png or .svg"),
         (("--compare", "mbls", "acls", "--save", "nowhere/x.png"), "there is no folder 'nowhere'"),

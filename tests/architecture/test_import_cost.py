@@ -29,3 +29,18 @@ def test_import_is_cheap_and_clean():
     assert seconds < 0.3
     assert added - set(sys.stdlib_module_names) <= MAY_LOAD
     assert not loaded & HEAVY
+
+
+EXTRAS = ["pytest", "matplotlib", "nibabel", "pyarrow", "PIL", "h5py", "safetensors", "scipy", "sklearn", "monai"]
+EVERYTHING = """
+import sys, pkgutil, importlib, confide
+sys.modules.update(dict.fromkeys(sys.argv[1:]))
+for module in pkgutil.walk_packages(confide.__path__, "confide."):
+    if module.name not in ("confide.sklearn", "confide.cli.__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+def test_extras_are_imported_where_they_are_used():
+    """Whoever has `cli` alone can reach everything that needs no more: the conformance suites, too, need no pytest."""
+    subprocess.run([sys.executable, "-c", EVERYTHING, *EXTRAS], check=True)

@@ -140,6 +140,8 @@ def test_fail_if_decides_the_exit_code(tmp_path, capsys, monkeypatch):
         (["preds.npz", "--report", "no/such/out.html"], "there is no folder 'no/such'"),
         (["preds.npz", "preds.npz", "--save", "x.npz"], "--save keeps the statistics of one input"),
         (["preds.npz", "--images", "."], "add --report"),
+        (["preds.npz", "--images", "none", "--report", "x.html"], "--images 'none' is no folder"),
+        (["preds.npz", "--figures", "preds.npz"], "--figures 'preds.npz' is a file; name a folder"),
         (["bare.npz"], "has no labels"),
         (["pickled.npz"], "pickle"),
     ],
@@ -192,6 +194,15 @@ def test_a_shard_given_twice_is_refused(tmp_path, capsys, monkeypatch):
     code, _, error = call(capsys, monkeypatch, "merge", tmp_path / "one.npz", two, "-o", tmp_path / "more.npz")
     assert code == 2
     assert "holds no saved statistics; confide check --save writes them" in error
+    code, _, error = call(capsys, monkeypatch, "merge", tmp_path / "none.npz", "-o", tmp_path / "more.npz")
+    assert (code, error) == (2, f"confide: there is no file '{tmp_path / 'none.npz'}'\n")
+    code, _, error = call(capsys, monkeypatch, "merge", one, two, "-o", tmp_path / "none" / "all.npz")
+    assert (code, "there is no folder" in error) == (2, True)
+
+
+def test_errors_name_options_not_keywords(tmp_path, capsys, monkeypatch):
+    code, _, error = call(capsys, monkeypatch, "check", saved(tmp_path), "--region", "nope")
+    assert (code, "confide: --region 'nope' is unknown; it may be 'all'" in error) == (2, True)
 
 
 def test_saved_statistics_refuse_what_needs_predictions(tmp_path, capsys, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from confide import Audit, compare
-from confide.metrics import ECE, NLL, Accuracy, Grouped, SignedGap
+from confide.metrics import ECE, NLL, Accuracy, AdaptiveECE, DebiasedECE, Grouped, SignedGap
 
 COVERAGE = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 SPEC = importlib.util.spec_from_file_location("coverage", COVERAGE)
@@ -71,6 +71,18 @@ def test_correlated_pixels_widen_the_interval():
         rows, units = estimate(metric(), z, y), estimate(metric(), z, y, unit=torch.arange(40))
         assert units.value == rows.value
         assert units.high - units.low > 2 * (rows.high - rows.low), metric
+
+
+def test_bins_of_equally_many_rows_take_units_where_most_rows_are_nearly_sure():
+    generator = torch.Generator().manual_seed(0)
+    z = 12 * torch.randn((6000, 10), generator=generator)  # ten of fifteen bins lie above a confidence of 0.99
+    y = torch.where(torch.rand(6000, generator=generator) < 0.9, z.argmax(1), torch.zeros(6000, dtype=torch.int64))
+    for metric in (AdaptiveECE, DebiasedECE, lambda: AdaptiveECE(ties="released")):
+        rows, units = estimate(metric(), z, y), estimate(metric(), z, y, unit=torch.arange(6000) // 20)
+        assert units.value == rows.value
+        assert abs(units.low - rows.low) < 0.01
+        assert abs(units.high - rows.high) < 0.01
+        assert units.chance < 0.02
 
 
 def test_groups_are_shown_also_when_they_are_small():

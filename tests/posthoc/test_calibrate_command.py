@@ -97,6 +97,11 @@ def test_errors_name_the_fix(files, capsys, monkeypatch):
         capsys, monkeypatch, "fit", files / "val.npz", "-o", files / "t.safetensors", "--method", "temprature"
     )
     assert (code, "did you mean Temperature?" in err) == (2, True)
+    code, _, err = call(capsys, monkeypatch, "fit", files / "val.npz", "-o", files / "t.safetensors", "--method", "qqq")
+    assert err.startswith("confide: no calibrator 'qqq' (there are Temperature, EnsembleTemperature, ")
+    np.savez(files / "void.npz", logits=np.zeros((4, 3), np.float32), labels=np.array([0, 1, 2, 255]))
+    code, _, err = call(capsys, monkeypatch, "fit", files / "void.npz", "-o", files / "t.safetensors")
+    assert (code, "did you mean --ignore-index 255?" in err) == (2, True)
     np.savez(files / "bare.npz", logits=np.zeros((4, 3), np.float32))
     code, _, err = call(capsys, monkeypatch, "fit", files / "bare.npz", "-o", files / "t.safetensors")
     assert (code, "has no labels, from which to learn or judge" in err) == (2, True)
@@ -139,6 +144,14 @@ def test_nothing_to_gain_is_said():
     report = compare(data, Data(*drawn(2000, 1, scale=1.0)), (Temperature, Platt))
     assert (report.recommended, report.verdict) == (NONE, "no detectable change")
     assert "no method lowers the NLL by more than chance" in report.reason
+
+
+def test_what_every_fold_warns_of_is_said_once(files, capsys, monkeypatch):
+    z, y = drawn(1000, 0, scale=1.0, classes=20)
+    np.savez(files / "calibrated.npz", logits=z.numpy(), labels=y.numpy())
+    _, out, _ = call(capsys, monkeypatch, "compare", files / "calibrated.npz", "--method", "HistogramBinning")
+    assert out.count("HistogramBinning alone would raise the NLL") == 1
+    assert "HistogramBinning: HistogramBinning" not in out
 
 
 def test_folds_judge_every_row_once_by_others():

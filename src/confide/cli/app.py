@@ -164,18 +164,12 @@ app.command(epilog=check_app.MERGE_EXAMPLES)(check_app.merge)
 @app.command(help=DOCTOR, epilog=DOCTOR_EXAMPLES)
 def doctor(
     predictions: Annotated[Path, typer.Argument(metavar="PREDS", help="A file of predictions, or a folder of them.")],
-    inputs: Annotated[
-        str | None, typer.Option(metavar="logits|probs", help="What the scores are, if name and content leave it open.")
-    ] = None,
-    ignore_index: Annotated[int | None, typer.Option(help="Label of what to leave out.")] = None,
-    dim: Annotated[int | None, typer.Option(help="The class axis, if the labels' shape leaves it open.")] = None,
-    scores: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The array of scores, if several could be.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(metavar="NAME", help="The array of labels.")] = None,
-    labels_from: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A file or folder with the labels, if they are elsewhere.")
-    ] = None,
+    inputs: check_app.Kind = None,
+    ignore_index: check_app.Ignored = None,
+    dim: check_app.Axis = None,
+    scores: check_app.Scores = None,
+    labels: check_app.Labels = None,
+    labels_from: check_app.LabelsFrom = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Look for traps; DOCTOR says which."""
@@ -208,9 +202,9 @@ def demo(
     epochs: Annotated[
         int | None, typer.Option(min=1, help=f"How long each network is trained. \\[default: {EPOCHS}]")
     ] = None,
-    output: Annotated[Path, typer.Option(help="Where the reliability diagrams go: a .png or .svg file.")] = Path(
-        "confide-demo.png"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the reliability diagrams go: a .png or .svg file.")
+    ] = Path("confide-demo.png"),
 ) -> None:
     """Train small networks with several losses and compare how well their confidence fits."""
     from confide.cli import demo as page

@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from confide.cli.console import PROSE, open_console, refuse
+from confide.cli.console import PROSE, check_output, find_class, open_console, refuse
 from confide.core.errors import CalibrationWarning
 from confide.data import opening
 from confide.metrics.accuracy import Accuracy
@@ -32,7 +31,7 @@ SAME = "LEAKAGE: judged on data that it was fitted on. These numbers flatter; us
 
 def fit(path: Path, output: Path, method: str, ignore_index: int, inputs: str | None, dim: int | None) -> None:
     """Learn and save."""
-    _check_output(output, ".safetensors")
+    check_output(output, ".safetensors")
     kind = find(method)
     data = _labelled(path, ignore_index, inputs, dim)
     console = open_console()
@@ -52,7 +51,7 @@ def apply(
     calibrator: Path, path: Path, output: Path, allow_same_data: bool, inputs: str | None, dim: int | None
 ) -> None:
     """Transform and save; judge, if there are labels."""
-    _check_output(output, ".npz")
+    check_output(output, ".npz")
     found, (logits, labels) = load(calibrator), _read(path, inputs, dim)
     found.set_params(from_probs=False, dim=1)  # as `_read` gives them
     if found.task_ != MULTICLASS and logits.dim() > 1 and logits.shape[1] == 2:
@@ -81,7 +80,7 @@ def compare(
 ) -> None:
     """Fit all that suit, print the table, recommend one."""
     if output is not None:
-        _check_output(output, ".json")
+        check_output(output, ".json")
     kinds = [find(name) for name in methods] or list(ALL)
     data = _labelled(fit_on, ignore_index, inputs, dim)
     judge = None if judge_on is None else _labelled(judge_on, ignore_index, inputs, dim)
@@ -96,14 +95,8 @@ def compare(
 
 
 def find(name: str) -> type[Calibrator]:
-    """The calibrator of that name, whatever its case, dashes and underscores."""
-    known = {kind.__name__.lower(): kind for kind in ALL}
-    wanted = name.lower().replace("-", "").replace("_", "").replace(" ", "")
-    if wanted not in known:
-        near = get_close_matches(wanted, known, n=1)
-        hint = f"; did you mean {known[near[0]].__name__}?" if near else ""
-        refuse(f"no calibrator {name!r}{hint} There are {', '.join(kind.__name__ for kind in ALL)}")
-    return known[wanted]
+    """The calibrator of that name."""
+    return find_class(name, ALL, "calibrator", f"there are {', '.join(kind.__name__ for kind in ALL)}")
 
 
 def _read(path: Path, inputs: str | None, dim: int | None) -> tuple[Tensor, Tensor | None]:
@@ -117,14 +110,6 @@ def _labelled(path: Path, ignore_index: int, inputs: str | None, dim: int | None
     if labels is None:
         refuse(f"{str(path)!r} has no labels, from which to learn or judge: save them as 'labels' beside 'logits'")
     return Data(logits, labels, ignore_index)
-
-
-def _check_output(path: Path, suffix: str) -> None:
-    """Before any work is done."""
-    if path.suffix != suffix:
-        refuse(f"cannot write {str(path)!r}: the file name must end in {suffix}")
-    if not path.absolute().parent.is_dir():
-        refuse(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}")
 
 
 def _print_effect(console: Console, found: Calibrator, data: Data) -> None:
@@ -141,10 +126,13 @@ def _print_report(console: Console, report: Report) -> None:
     console.print(Text(line, "bold"), width=width)
     console.print(Text(f"Judged on {report.judged_on}.", "dim"), width=width)
     console.print(_table(report))
-    notes = [f"{row.method}: {note.removeprefix(row.method + ': ')}" for row in report.rows for note in row.notes]
-    _print_notes(console, notes)
+    _print_notes(console, [_named(row.method, note) for row in report.rows for note in row.notes])
     for name, why in report.skipped:
         console.print(Text(f"{name} is left out: {why}.", "dim"), width=width)
+
+
+def _named(method: str, note: str) -> str:
+    return note if note.startswith(method) else f"{method}: {note}"
 
 
 def _table(report: Report) -> Table:

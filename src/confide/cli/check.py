@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from confide.cli.console import PROSE, open_console, refuse, version
+from confide.cli.console import PROSE, check_output, open_console, refuse, version
 from confide.data.predictions import Predictions
 from confide.report.check import document
 from confide.report.check.condition import parse
@@ -57,8 +57,9 @@ def run(paths: Sequence[Path], options: Options, out: Outputs) -> None:
 
 def merge(paths: Sequence[Path], output: Path) -> None:
     """One file from several."""
-    if output.suffix != ".npz":
-        refuse(f"cannot write {str(output)!r}: the file name must end in .npz")
+    check_output(output, ".npz")
+    if missing := [path for path in paths if not path.exists()]:
+        refuse(f"there is no file {str(missing[0])!r}")
     if wrong := [path for path in paths if not is_saved(path)]:
         refuse(f"{str(wrong[0])!r} holds no saved statistics; confide check --save writes them")
     audit = document.merged(paths)
@@ -73,15 +74,16 @@ def _check_outputs(out: Outputs, inputs: int) -> None:
     for path, ending in ((out.json, ".json"), (out.report, ".html"), (out.save, ".npz")):
         if path is None or (path is out.json and str(path) == "-"):
             continue
-        if path.suffix != ending:
-            refuse(f"cannot write {str(path)!r}: the file name must end in {ending}")
-        if not path.absolute().parent.is_dir():
-            refuse(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}")
+        check_output(path, ending)
     if out.save is not None and inputs > 1:
         refuse("--save keeps the statistics of one input; give one")
     if out.images is not None and out.report is None:
         refuse("--images shows pictures in a report; add --report out.html")
+    if out.images is not None and not out.images.is_dir():
+        refuse(f"--images {str(out.images)!r} is no folder")
     if out.figures is not None:
+        if out.figures.exists() and not out.figures.is_dir():
+            refuse(f"--figures {str(out.figures)!r} is a file; name a folder, which is made if it is not there")
         from confide.report.figures import figure_class
 
         figure_class()
@@ -148,7 +150,9 @@ def _parts(data: dict[str, Any]) -> Iterator[RenderableType]:
         yield Text(f"{compared['a']} to {compared['b']}: {compared['headline']}", "bold")
         yield _changes(compared, {row["key"]: row["metric"] for row in data["checks"][0]["result"]["metrics"]})
         yield ""
-    for check in data["checks"]:
+    for number, check in enumerate(data["checks"]):
+        if number:
+            yield ""
         result = check["result"]
         name = f"{check['name']}: " if len(data["checks"]) > 1 else ""
         yield Text(f"{name}{title(result)}", "bold")
@@ -156,6 +160,7 @@ def _parts(data: dict[str, Any]) -> Iterator[RenderableType]:
         yield ""
         yield _metrics(result)
         if result["groups"]:
+            yield ""
             yield _groups(result["groups"])
         yield ""
         for sentence in check["advice"]:

@@ -35,7 +35,7 @@ def find(name: str) -> Term:
     """By any of its names, whatever case and dashes."""
     known = {_plain(alias): term for key, term in TERMS.items() for alias in (key, term.title, *term.also)}
     if _plain(name) not in known:
-        near = get_close_matches(_plain(name), known, n=1)
+        near = get_close_matches(_plain(name), known, n=1, cutoff=0.7)
         hint = f"; did you mean {known[near[0]].title}?" if near else ""
         refuse(f"no term {name!r}{hint} (confide explain lists all)")
     return known[_plain(name)]

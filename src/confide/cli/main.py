@@ -4,13 +4,18 @@ import sys
 
 from confide.core.errors import InputError, KnobError, MissingExtra
 
+OPTIONS = {"ignore_index=": "--ignore-index ", "region=": "--region "}  # how Python and the command line call the same
+
 
 def main() -> None:
     """Run the command line; exit code 0 is success, 2 bad input."""
     try:
         _load_and_run()
     except (MissingExtra, InputError, KnobError) as error:
-        print(f"confide: {error}", file=sys.stderr)
+        said = str(error)
+        for keyword, option in OPTIONS.items():
+            said = said.replace(keyword, option)
+        print(f"confide: {said}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from confide.cli.console import open_console, refuse
+from confide.cli.console import find_class, open_console
 from confide.core.knobs import knobs_of
 from confide.losses import ALL
 from confide.losses.loss import Loss
@@ -21,14 +20,8 @@ def print_all() -> None:
 
 
 def find(name: str) -> type[Loss]:
-    """The class of that name, whatever its case, dashes and underscores."""
-    known = {method.__name__.lower(): method for method in ALL}
-    wanted = name.lower().replace("-", "").replace("_", "").replace(" ", "")
-    if wanted not in known:
-        near = get_close_matches(wanted, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        refuse(f"no method {name!r}{hint} (confide methods lists all)")
-    return known[wanted]
+    """The loss of that name."""
+    return find_class(name, ALL, "method", "confide methods lists all")
 
 
 def table(methods: Sequence[type[Loss]]) -> Table:

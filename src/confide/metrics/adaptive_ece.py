@@ -8,7 +8,7 @@ import numpy as np
 
 from confide.core.bins import check_bins
 from confide.core.errors import KnobError
-from confide.metrics.equal_mass import bars, limits, released, together
+from confide.metrics.equal_mass import Index, bars, limits, released, together
 from confide.metrics.estimate import Bin, Span
 from confide.metrics.intervals import Bars, gaps_span
 from confide.metrics.items import Items
@@ -66,8 +66,9 @@ class AdaptiveECE(Metric[Ranks]):
     def span(self, stats: Ranks, clusters: list[Ranks]) -> Span:
         if not stats.n():
             return Span()
+        stats = stats.brief(BRIEF) if clusters else stats  # bins whose edges the sums of clusters know
         found = self._bars(stats)
-        return gaps_span(found, cluster_gaps(clusters, found), mean_absolute)
+        return gaps_span(found, cluster_gaps(clusters, stats, self._place(stats), self.bin_count), mean_absolute)
 
     def bins(self) -> list[Bin]:
         """The bars of the reliability diagram. No rows before any data."""
@@ -84,5 +85,7 @@ class AdaptiveECE(Metric[Ranks]):
         ]
 
     def _bars(self, stats: Ranks) -> Bars:
-        steps = stats.steps()
-        return bars(steps, TIES[self.ties](steps, self.bin_count), self.bin_count, stats.effective())
+        return bars(stats.steps(), self._place(stats), self.bin_count, stats.effective())
+
+    def _place(self, stats: Ranks) -> Index:
+        return TIES[self.ties](stats.steps(), self.bin_count)

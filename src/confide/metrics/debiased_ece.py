@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide.core.bins import check_bins
-from confide.metrics.equal_mass import bars, together
+from confide.metrics.equal_mass import Index, bars, together
 from confide.metrics.estimate import Span
 from confide.metrics.intervals import Array, Bars, gaps_span
 from confide.metrics.items import Items
@@ -57,17 +57,20 @@ class DebiasedECE(Metric[Ranks]):
     def span(self, stats: Ranks, clusters: list[Ranks]) -> Span:
         if not stats.n():
             return Span()
+        stats = stats.brief(BRIEF) if clusters else stats  # bins whose edges the sums of clusters know
         found = self._bars(stats, stats.effective())
 
         def debiased(share: Array, gap: Array, count: Array) -> Array:
             accuracy = np.clip(found.confidence - gap, 0, 1)
             return _root(share, gap, accuracy * (1 - accuracy), count)
 
-        return gaps_span(found, cluster_gaps(clusters, found), debiased)
+        return gaps_span(found, cluster_gaps(clusters, stats, self._place(stats), self.bin_count), debiased)
 
     def _bars(self, stats: Ranks, rows: float) -> Bars:
-        steps = stats.steps()
-        return bars(steps, together(steps, self.bin_count), self.bin_count, rows)
+        return bars(stats.steps(), self._place(stats), self.bin_count, rows)
+
+    def _place(self, stats: Ranks) -> Index:
+        return together(stats.steps(), self.bin_count)
 
 
 def _root(share: Array, gap: Array, noise: Array, count: Array) -> Array:

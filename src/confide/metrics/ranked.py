@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from confide.metrics.curves import BRIEF as BRIEF
-from confide.metrics.intervals import Array, Bars
+from confide.metrics.equal_mass import Index
+from confide.metrics.intervals import Array
 from confide.metrics.items import Items
 from confide.metrics.ranks import Ranks
 
@@ -17,16 +18,11 @@ def top_ranks(items: Items) -> Ranks:
     return Ranks.of(items.confidence, items.hit, items.keep, items.weight)
 
 
-def cluster_gaps(clusters: Sequence[Ranks], bars: Bars) -> list[tuple[Array, Array]]:
-    """Of each cluster the weight and the gap in bins of equal mass; a cell goes to the bin nearest to its middle."""
-    if not clusters:
-        return []
-    full = np.flatnonzero(bars.mass > 0)
-    centres = bars.confidence[full]
-    cells = (np.arange(BRIEF) + 0.5) / BRIEF
-    near = full[np.searchsorted((centres[:-1] + centres[1:]) / 2, cells)]
+def cluster_gaps(clusters: Sequence[Ranks], stats: Ranks, place: Index, bins: int) -> list[tuple[Array, Array]]:
+    """Of each cluster the weight and the gap in each bin; `place` is the bin of each cell of `stats` with rows."""
+    full, held = stats.grid.mass.float().numpy() > 0, place >= 0
     return [
-        tuple(np.bincount(near, x, len(bars.mass)) for x in _sums(part))  # type: ignore[misc]
+        tuple(np.bincount(place[held], x[full][held], bins) for x in _sums(part))  # type: ignore[misc]
         for part in clusters
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -151,8 +152,9 @@ def _run(kind: type[Calibrator], fit: Data, judge: Data | None) -> tuple[Tensor,
             parts = [judged(kind(ignore_index=fit.ignore_index).fit(a.logits, a.labels), b)[0] for a, b in _folds(fit)]
             seconds = (time.perf_counter() - start) / FOLDS
             log_p = torch.cat(parts)
-    notes = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, CalibrationWarning)))
-    return log_p, seconds, notes
+    said = [str(w.message) for w in caught if issubclass(w.category, CalibrationWarning)]
+    alike = {re.sub(r"\d", "", note): note for note in reversed(said)}  # folds differ in numbers; the first speaks
+    return log_p, seconds, tuple(reversed(alike.values()))
 
 
 def _order(data: Data) -> list[Tensor]:
