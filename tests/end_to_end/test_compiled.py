@@ -1,5 +1,6 @@
 """The compiled path: the eager numbers, few compilations, no silent fallback, no extra memory."""
 
+import sys
 import warnings
 from functools import partial
 from itertools import product
@@ -13,7 +14,9 @@ import confide
 from confide.core import compiler
 from confide.core.errors import CompilerWarning
 from confide.core.knobs import knobs_of
-from confide.losses import ALL
+from confide.core.simplex import cross_entropy
+from confide.losses import ALL, Loss
+from confide.losses.card import Card
 from confide.testing.samples import batch, call, describe, expect_close, run, soft, variants
 
 
@@ -164,6 +167,29 @@ def test_without_a_compiler_there_is_one_warning_and_the_same_numbers(monkeypatc
         again = run(confide.ACLS(fused=True), z, y)
     assert torch.equal(found[1], run(confide.MbLS(), z, y)[1])
     assert torch.equal(again[1], run(confide.ACLS(), z, y)[1])
+
+
+STRENGTH = 1.0
+
+
+class Outside(Loss):
+    """A loss of somebody else's, with a setting that is no knob."""
+
+    card = Card(title="", cite="", group="", formula="", summary="", differs="")
+    limits = ()
+
+    def loss(self, z, y):
+        return cross_entropy(z, y) + STRENGTH * z.square().sum(1)
+
+    def shift(self, z, y):
+        return -2 * STRENGTH * z
+
+
+def test_a_global_of_a_loss_from_outside_is_followed(monkeypatch):
+    z, y = batch((40, 12), torch.float32)
+    for strength in (1.0, 2.0, 3.0):
+        monkeypatch.setattr(sys.modules[__name__], "STRENGTH", strength)
+        same_as_eager(Outside, z, y)
 
 
 def test_what_fails_for_one_method_is_tried_for_others(monkeypatch):

@@ -114,7 +114,9 @@ def _options(method: Method, z: Tensor) -> dict[str, Any]:
             return "confide.merge_equal.1"
 
     options: dict[str, Any] = {"post_grad_custom_pre_pass": MergeEqual()}
-    if hasattr(torch.compiler, "skip_guard_on_globals_unsafe"):  # our functions stay what they are; many guards less
+    ours = type(method).__module__.startswith("confide.")
+    if ours and hasattr(torch.compiler, "skip_guard_on_globals_unsafe"):
+        # Our functions stay what they are, and small batches save the time to look. A global of others may change.
         options["guard_filter_fn"] = torch.compiler.skip_guard_on_globals_unsafe
     if z.device.type != "cpu":
         return options
