@@ -133,6 +133,18 @@ def test_it_fetches_nothing_and_no_text_breaks_out(document):
     assert tag("p", "<b>", class_='"') == '<p class="&quot;">&lt;b&gt;</p>'
 
 
+def test_thousands_of_classes_still_fit(document):
+    check = document["checks"][0]
+    line = check["result"]["classes"][1]
+    rows = [line | {"class": k, "ece": (k * 7919 % 21_000) / 1e5} for k in range(21_000)]
+    result = check["result"] | {"classes": rows, "classes_count": 21_000}
+    text = page(document | {"checks": [check | {"result": result}] * 2})
+    assert len(text.encode()) < 3e6
+    listed = [int(cells[0][1]) for _, cells in Tables(text).found["sortable classes"] if cells][:1000]
+    assert listed == sorted(sorted(range(21_000), key=lambda k: -rows[k]["ece"])[:1000])
+    assert "the 1,000 of largest ECE; the JSON has all" in text
+
+
 def test_what_is_drawn_is_what_was_computed(document):
     result = document["checks"][0]["result"]
     figure = numbers.reliability(result)

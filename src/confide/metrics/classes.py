@@ -44,11 +44,13 @@ def _mostly_low(items: Items, bins: int) -> tuple[Tensor, Fixed]:
     """The same tally where most probabilities lie in the first bin: what is not in the others is there."""
     classes, size = items.classes, items.classes * bins
     units = (items.p * float(ONE)).round_()
-    row, k = torch.nonzero(units > _below(ONE // bins + EDGE, units.dtype), as_tuple=True)
-    high = exactly(units[row, k])
+    place = torch.from_numpy(
+        np.flatnonzero((units > _below(ONE // bins + EDGE, units.dtype)).numpy())
+    )  # torch's is slower
+    high, k = exactly(units.reshape(-1)[place]), place % classes
     count, total = tally_of(k * bins + cell_of_scaled(high, bins), high, size)
     first = torch.arange(classes) * bins
-    every = units.sum(0, dtype=torch.float64).to(torch.int64)  # whole numbers below 2**53: exact in any order
+    every = torch.from_numpy(np.add.reduce(units.numpy(), dtype=np.float64)).to(torch.int64)  # below 2**53: exact
     above = total.reshape(classes, bins)
     rest = every - (above.whole * ONE + above.fraction).sum(1)
     count[first] += len(items) - count.reshape(classes, bins).sum(1)

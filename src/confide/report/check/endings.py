@@ -34,7 +34,8 @@ def lists(check: Data, several: bool) -> Iterator[Safe]:
     )
     worst = sorted(result["classes"], key=lambda row: -(row["ece"] or 0.0))[:5]
     named = ", ".join(f"{class_title(row['class'], check['class_names'])} {measured(row['ece'])}" for row in worst)
-    many = f" The {tables.MOST:,} that are furthest off." if len(result["classes"]) > tables.MOST else ""
+    few = len(result["classes"]) < result["classes_count"]
+    many = f" Here are the {len(result['classes']):,} of largest ECE; the JSON has all." if few else ""
     yield section(
         f"Classes{of}",
         tag("p", f"Largest ECE: {named}."),

@@ -18,6 +18,7 @@ from confide.report.check.svg import draw, peak
 from confide.report.check.words import measured, percent, taken_for, title
 
 Data = Mapping[str, Any]
+MOST = 2000  # classes listed, of all inputs together
 NAMES = {
     "reliability": "Reliability diagram",
     "confidence": "Confidence",
@@ -38,6 +39,7 @@ SAYS = {
 
 def page(data: Data, cases: Sequence[Case] = ()) -> str:
     """From a document to HTML."""
+    data = {**data, "checks": [_fewer_classes(check, MOST // len(data["checks"])) for check in data["checks"]]}
     checks = data["checks"]
     body = [
         *_head(data),
@@ -57,6 +59,15 @@ def page(data: Data, cases: Sequence[Case] = ()) -> str:
     script = tag("script", Safe(_asset("page.js")))
     numbers = tag("script", Safe(_embedded(data)), type="application/json", id="data")
     return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', *body, numbers, script), lang='en')}\n"
+
+
+def _fewer_classes(check: Data, most: int) -> Data:
+    """With no more classes than the page has room for: those of largest ECE."""
+    rows = check["result"]["classes"]
+    if len(rows) <= most:
+        return check
+    worst = sorted(rows, key=lambda row: -(row["ece"] or 0.0))[:most]
+    return {**check, "result": {**check["result"], "classes": sorted(worst, key=lambda row: row["class"])}}
 
 
 def _asset(name: str) -> str:

@@ -16,7 +16,6 @@ KINDS = {
     "ranking": "Ranking: does confidence tell right from wrong?",
     "overlap": "Overlap",
 }
-MOST = 2000  # classes listed
 
 
 def metrics(checks: Sequence[Data]) -> Safe:
@@ -64,11 +63,8 @@ def changes(compared: Data, check: Data) -> Safe:
 
 
 def classes(check: Data) -> Safe:
-    """Every class; of thousands those that are furthest off."""
+    """Every class that the document lists."""
     result, names = check["result"], check["class_names"]
-    listed = result["classes"]
-    if len(listed) > MOST:
-        listed = sorted(listed, key=lambda row: -abs(row["gap"] or 0.0))[:MOST]
     keys = ["accuracy", "frequency", "predicted", "probability", "gap", "ece", *(["iou", "dice"] * result["dense"])]
     rows = [
         tag(
@@ -77,7 +73,7 @@ def classes(check: Data) -> Safe:
             number(row["count"], f"{row['count']:,.0f}"),
             *(number(row[key], signed(row[key])) if key == "gap" else number(row[key]) for key in keys),
         )
-        for row in listed
+        for row in result["classes"]
     ]
     heads = ("Class", "n", "Recall", "Frequency", "Predicted", "Probability", "Gap", "ECE", "IoU", "Dice")
     return scroll(_table(heads[: 2 + len(keys)], rows, name="classes"), tall=len(rows) > 20)

@@ -13,7 +13,7 @@ from confide.metrics.ece import ECE
 from confide.metrics.regions import region_mask
 from confide.posthoc.temperature import Temperature
 
-ROOM = 1 << 24  # numbers kept
+ROOM = 1 << 23  # numbers kept
 LEAST = 100  # rows without which nothing is said
 SMALL = 1e-4  # an ECE below which there is nothing to remove
 
