@@ -186,6 +186,13 @@ def test_what_is_missing_is_said(tmp_path):
         read("acdc", tmp_path)
 
 
+def test_a_file_that_is_no_slice_is_named(tmp_path):
+    for name in "abc":
+        np.savez(tmp_path / f"{name}.npz", image=np.zeros(30, np.float32), label=np.zeros(30, np.uint8))
+    with pytest.raises(ValueError, match=r"two or three axes; that of '.*a\.npz' has shape \(30,\)"):
+        read("hippocampus", tmp_path)
+
+
 def test_small_helpers():
     assert [slice_axis(s) for s in ((9, 5, 5), (5, 5, 9), (5, 9, 5), (7, 7, 7), (30, 40, 20))] == [0, 2, 1, 0, 2]
     values = np.arange(20).reshape(4, 5)

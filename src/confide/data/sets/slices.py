@@ -105,7 +105,7 @@ def _relabelled(mask: Values, relabel: Mapping[int, int]) -> Values:
 def _depth(case: Case) -> int:
     if case.mask.suffix in PREPARED:
         mask = _named(_header(case.mask), case.mask)[1]
-        shape = _squeezed(mask.shape)
+        shape = _squeezed(mask.shape, case.mask)
         return 1 if len(shape) == 2 else shape[slice_axis(shape)]
     depths = {int(_volume(_header(path), path).shape[0]) for path in (*case.images, case.mask)}
     if len(depths) > 1:
@@ -121,7 +121,7 @@ def _volume_slice(case: Case, z: int) -> tuple[Values, Values]:
 def _prepared_slice(case: Case, z: int) -> tuple[Values, Values]:
     """The axis of slices is the one whose length is not height or width; channels come before it."""
     image, mask = _named(_arrays(case.mask), case.mask)
-    shape = _squeezed(mask.shape)
+    shape = _squeezed(mask.shape, case.mask)
     if len(shape) == 2:
         plane = image.all()
         plane = np.moveaxis(plane, -1, 0) if plane.ndim == 3 and plane.shape[:2] == shape else plane
@@ -146,12 +146,12 @@ def slice_axis(shape: tuple[int, ...]) -> int:
     return 0 if len(set(shape)) == 1 else shape.index(min(shape))
 
 
-def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _squeezed(shape: tuple[int, ...], path: Path) -> tuple[int, ...]:
     """Without leading axes of length 1 beyond a volume's three."""
     while len(shape) > 2 and shape[0] == 1:
         shape = shape[1:]
     if not 2 <= len(shape) <= 3:
-        raise InputError(f"a mask has two or three axes, this one {shape}")
+        raise InputError(f"a mask has two or three axes; that of {str(path)!r} has shape {shape}")
     return shape
 
 

@@ -164,7 +164,7 @@ def _dense(found: Predictions) -> bool:
 
 def _unit_words(found: Predictions, options: Options) -> str:
     if options.unit:
-        return f"{options.unit} (as you said)"
+        return options.unit
     return "image" if _dense(found) else ""
 
 
