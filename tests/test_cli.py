@@ -84,7 +84,7 @@ def test_without_the_extra_the_command_says_which_one(package, capsys, monkeypat
         monkeypatch.setitem(sys.modules, name, None)
     code, out, err = call(capsys, monkeypatch, "methods")
     assert (code, out) == (2, "")
-    assert err == f"confide: this needs {package}, which is not installed: pip install 'confide[cli]'\n"
+    assert err == f"confide: this needs {package}, not installed here: pip install 'confide[cli]'\n"
 
 
 def test_version(capsys, monkeypatch):

@@ -179,7 +179,7 @@ def test_by_unit_keeps_units_whole():
     assert sorted(np.concatenate(parts)) == list(range(300))
     assert by_unit(units, (70, 10, 20), seed=4)[0].tolist() == parts[0].tolist()
     assert [len(rows) for rows in by_unit(list("abcde"), (70, 10, 20), seed=0)] == [3, 1, 1]
-    with pytest.raises(ValueError, match="2 subjects cannot be divided into 3 parts: a, b"):
+    with pytest.raises(ValueError, match=r"there are too few subjects for 3 parts: 2 \(a, b\)"):
         by_unit(["a", "b"], (1, 1, 1), seed=0)
     assert rows_of(["a", "b", "a"], ["a"]).tolist() == [0, 2]
 

@@ -34,7 +34,7 @@ class MissingExtra(ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs {package}, which is not installed: pip install 'confide[{extra}]'")
+        super().__init__(f"this needs {package}, not installed here: pip install 'confide[{extra}]'")
 
 
 class CompilerWarning(UserWarning):

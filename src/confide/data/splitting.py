@@ -49,7 +49,7 @@ def by_unit(units: Sequence[str], counts: Sequence[int], seed: int) -> list[Inde
     """
     names = sorted(set(units))
     if len(names) < len(counts):
-        raise InputError(f"{len(names)} subjects cannot be divided into {len(counts)} parts: {', '.join(names)}")
+        raise InputError(f"there are too few subjects for {len(counts)} parts: {len(names)} ({', '.join(names)})")
     sizes = _shares(len(names), counts)
     order = [names[i] for i in shuffled(len(names), seed)]
     ends = np.cumsum(sizes)
