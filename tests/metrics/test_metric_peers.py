@@ -26,6 +26,16 @@ MODULES = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def torchvision_imports():
+    """Next to a CPU build of torch, torchvision's operators do not load, and torchmetrics, which looks at it, fails."""
+    library = torch.library.Library("torchvision", "DEF") if importlib.util.find_spec("torchvision") else None
+    if library and not torch.cuda.is_available():
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    yield library  # it lasts as long as somebody holds it
+
+
 @pytest.fixture(scope="module")
 def data():
     """Probabilities without ties, a little overconfident, so that every convention gives the same bins."""
