@@ -33,7 +33,7 @@ def torchvision_imports():
     if library and not torch.cuda.is_available():
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    yield library  # it lasts as long as somebody holds it
+    return library  # it lasts as long as somebody holds it
 
 
 @pytest.fixture(scope="module")
