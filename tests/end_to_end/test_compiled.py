@@ -36,7 +36,7 @@ def compilations():
     return counters["stats"]["unique_graphs"]
 
 
-def same_as_eager(make, z, y):
+def expect_same_as_eager(make, z, y):
     for found, wanted in zip(run(make(fused=True), z, y), run(make(fused=False), z, y), strict=True):
         expect_close(found.double(), wanted.double(), 1e-5, f"{make} compiled")
 
@@ -56,15 +56,15 @@ def test_rows(kind):
     z, y = forty_rows(kind)
     y[3:9] = -100
     z[min(4, len(z) - 1)] = float("nan")
-    same_as_eager(kind.example, z, y)
+    expect_same_as_eager(kind.example, z, y)
     assert compilations() == 1
 
 
 @pytest.mark.parametrize("kind", [confide.MbLS, confide.LabelRelaxation], ids=lambda kind: kind.__name__)
 def test_dense_and_soft(kind):
     z, y = batch((3, 5, 8, 9), torch.float32)
-    same_as_eager(kind, z, y)
-    same_as_eager(kind, z, soft(y, 5).float())
+    expect_same_as_eager(kind, z, y)
+    expect_same_as_eager(kind, z, soft(y, 5).float())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -77,11 +77,12 @@ def test_half(dtype):
     expect_close(gradient.double() * 40, exact[1] * 40, 1e-2, "gradient")
 
 
-def test_fifty_batch_sizes_compile_at_most_twice():
-    criterion = confide.MbLS(fused=True)
+@pytest.mark.parametrize("kind", [confide.MbLS, confide.ACLS, confide.LabelRelaxation], ids=lambda kind: kind.__name__)
+def test_fifty_batch_sizes_compile_at_most_twice(kind):
+    criterion = kind(fused=True)
     for n in range(1, 51):
         same = batch((n, 12), torch.float32, seed=n)
-        expect_close(run(criterion, *same)[1], run(confide.MbLS(fused=False), *same)[1], 1e-5, f"batch of {n}")
+        expect_close(run(criterion, *same)[1], run(kind(fused=False), *same)[1], 1e-5, f"batch of {n}")
     assert compilations() <= 2
 
 
@@ -98,7 +99,7 @@ def test_a_scheduled_knob_compiles_at_most_twice():
 def test_scheduled_knobs_are_followed(kind):
     z, y = forty_rows(kind)
     for share in (1.0, 0.9, 0.8, 0.7):
-        same_as_eager(partial(kind.example, **scheduled(kind, share)), z, y)
+        expect_same_as_eager(partial(kind.example, **scheduled(kind, share)), z, y)
 
 
 def test_every_formula_of_a_method_is_compiled(monkeypatch):
@@ -106,7 +107,7 @@ def test_every_formula_of_a_method_is_compiled(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda run, options: original(run, backend="eager"))  # the count is dynamo's
     z, y = batch((2, 5, 3, 4), torch.float32)
     for distance, on, over, prior in product(("l1", "l2"), ("logits", "probs"), ("mean", "sum"), ("mean", "max")):
-        same_as_eager(partial(confide.NACL, distance=distance, on=on, over=over, prior=prior), z, y)
+        expect_same_as_eager(partial(confide.NACL, distance=distance, on=on, over=over, prior=prior), z, y)
     assert compilations() == 16
 
 
@@ -189,7 +190,7 @@ def test_a_global_of_a_loss_from_outside_is_followed(monkeypatch):
     z, y = batch((40, 12), torch.float32)
     for strength in (1.0, 2.0, 3.0):
         monkeypatch.setattr(sys.modules[__name__], "STRENGTH", strength)
-        same_as_eager(Outside, z, y)
+        expect_same_as_eager(Outside, z, y)
 
 
 def test_what_fails_for_one_method_is_tried_for_others(monkeypatch):

@@ -19,7 +19,7 @@ def moved(side):
     return {name: tensor.cuda() for name, tensor in side.items()}
 
 
-def compared(make, z, y, tolerance, **settings):
+def expect_same_as_on_the_cpu(make, z, y, tolerance, **settings):
     """Compiled on the GPU against plain autograd on the CPU, in float64, of the same logits."""
     exact = run(make(fused=False), z.double(), y)
     criterion = make(fused=True, **settings).cuda()
@@ -38,17 +38,17 @@ def test_same_numbers_as_on_the_cpu(kind):
     z, y = batch(SHAPE, torch.float32)
     y[0, :7] = -100
     make = partial(kind.example, **({"sample": y.numel()} if "sample" in knobs_of(kind) else {}))  # nothing is drawn
-    compared(make, z, y, 2e-5)
+    expect_same_as_on_the_cpu(make, z, y, 2e-5)
     z, y = batch((64, 5), torch.float32)
     if not kind.example().traits.spatial:
-        compared(make, z, y, 2e-5)
+        expect_same_as_on_the_cpu(make, z, y, 2e-5)
 
 
 @pytest.mark.parametrize("kind", [confide.MbLS, confide.ACLS, confide.LabelRelaxation], ids=lambda kind: kind.__name__)
 def test_soft_targets_and_bfloat16(kind):
     z, y = batch(SHAPE, torch.float32)
-    compared(kind, z, soft(y, 5), 2e-5)
-    compared(kind, z.bfloat16(), y, 2e-2)
+    expect_same_as_on_the_cpu(kind, z, soft(y, 5), 2e-5)
+    expect_same_as_on_the_cpu(kind, z.bfloat16(), y, 2e-2)
 
 
 @every_loss
